@@ -12,4 +12,4 @@ pub(crate) mod targets;
 pub(crate) mod report;
 pub(crate) mod summary;
 
-pub(crate) use targets::{KEYS as TARGET_KEYS, Target, Targets};
+pub(crate) use targets::{Target, Targets};

@@ -18,7 +18,7 @@ pub(crate) struct Target {
 }
 
 /// The keys of a target in the config file.
-pub(crate) const KEYS: [&str; 3] = [
+const KEYS: [&str; 3] = [
     "usable_rate_min",
     "germination_rate_min",
     "coefficient_of_variation_max",

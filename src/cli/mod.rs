@@ -97,10 +97,6 @@ pub(crate) struct Cli {
 
     #[command(flatten)]
     pub(crate) global: Global,
-
-    /// The settings from environment variables, by the names of their fields.
-    #[arg(skip)]
-    pub(crate) from_environment: Vec<String>,
 }
 
 /// The flags of every command.
@@ -179,6 +175,22 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Returns the settings of the service, if the command has any.
+    pub(crate) fn service(&self) -> Option<&ServiceArgs> {
+        match self {
+            Self::Export(args) => Some(&args.source.service),
+            Self::Sync(args) => Some(&args.service),
+            Self::Summary(args) => Some(&args.source.service),
+            Self::Report(args) => Some(&args.source.service),
+            Self::Verify(args) => Some(&args.source),
+            Self::Check(args) => Some(&args.service),
+            Self::Config(ConfigCommand::Show(args)) => Some(args),
+            Self::Config(_) | Self::Serve(_) | Self::Completions { .. } | Self::Man { .. } => None,
+        }
+    }
+}
+
 /// The subcommands that have a manual page of their own: all of them.
 pub(crate) const PAGES: [&str; 10] = [
     "export",
@@ -229,9 +241,7 @@ pub(crate) fn parse(args: &[OsString], color: When) -> Result<Cli, Stop> {
     let args = help_asked_by_word(args);
     let explain = |error| usage::explain(&error, &args, self::command());
     let matches = command.try_get_matches_from_mut(&args).map_err(explain)?;
-    let mut cli = Cli::from_arg_matches(&matches).map_err(explain)?;
-    cli.from_environment = from_environment(&matches);
-    Ok(cli)
+    Cli::from_arg_matches(&matches).map_err(explain)
 }
 
 /// Reads `trayscan help export` as `trayscan export --help`, as other programs do.
@@ -257,22 +267,6 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
             }
         })
         .mut_subcommands(without_empty_variables)
-}
-
-/// Returns the arguments of the chosen subcommand that were read from variables.
-fn from_environment(matches: &clap::ArgMatches) -> Vec<String> {
-    let mut chosen = matches;
-    while let Some((_, inner)) = chosen.subcommand() {
-        chosen = inner;
-    }
-    let is_variable = |id: &&clap::Id| {
-        chosen.value_source(id.as_str()) == Some(clap::parser::ValueSource::EnvVariable)
-    };
-    chosen
-        .ids()
-        .filter(is_variable)
-        .map(ToString::to_string)
-        .collect()
 }
 
 #[cfg(test)]

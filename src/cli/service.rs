@@ -1,115 +1,27 @@
 //! The settings of the service, and the commands that use nothing else: `check` and `config`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser as _, ValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use toml::{Table, Value};
 
 use super::parse::number;
 use crate::client::Api;
+use crate::config::{FlagInfo, FlagValue, Given, Profile, SETTINGS};
 use crate::text::duration;
 
 /// The service, and how to send requests to it.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Service")]
 pub(crate) struct ServiceArgs {
     /// Use demo data from a built-in server; no setup needed
     #[arg(long)]
     pub(crate) sandbox: bool,
 
-    /// URL of the service, such as https://scan.example.com/api
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TRAYSCAN_BASE_URL",
-        hide_env_values = true
-    )]
-    pub(crate) base_url: Option<String>,
-
-    /// Client ID
-    #[arg(
-        long,
-        value_name = "ID",
-        env = "TRAYSCAN_CLIENT_ID",
-        hide_env_values = true
-    )]
-    pub(crate) client_id: Option<String>,
-
-    /// Client secret; prefer --client-secret-file or the variable
-    ///
-    /// Other users of this machine can see the arguments of a running command.
-    #[arg(
-        long,
-        value_name = "SECRET",
-        env = "TRAYSCAN_CLIENT_SECRET",
-        hide_env_values = true
-    )]
-    pub(crate) client_secret: Option<String>,
-
-    /// File that contains the client secret; `-` reads standard input
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "TRAYSCAN_CLIENT_SECRET_FILE",
-        hide_env_values = true
-    )]
-    pub(crate) client_secret_file: Option<String>,
-
-    /// API version [default: auto]
-    ///
-    /// `auto` uses v2, or v1 if the service has no v2.
-    #[arg(
-        long,
-        value_name = "VERSION",
-        value_enum,
-        env = "TRAYSCAN_API",
-        hide_env_values = true
-    )]
-    pub(crate) api: Option<Api>,
-
-    /// Maximum number of parallel requests [default: 4]
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        // The settings refuse zero, whatever its source.
-        value_parser = |word: &str| number::<u32>(word, 0, u32::MAX, 4).or_else(|_| number(word, 1, u32::MAX, 4)),
-        env = "TRAYSCAN_PARALLEL",
-        hide_env_values = true
-    )]
-    pub(crate) parallel: Option<u32>,
-
-    /// Number of retries per request [default: 5]
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        value_parser = |word: &str| number::<u32>(word, 0, u32::MAX, 5),
-        env = "TRAYSCAN_RETRIES",
-        hide_env_values = true
-    )]
-    pub(crate) retries: Option<u32>,
-
-    /// Delay after a 503 (±25 %); other errors back off from a quarter of it [default: 4s]
-    #[arg(long, value_name = "DURATION", value_parser = duration, env = "TRAYSCAN_RETRY_WAIT", hide_env_values = true)]
-    pub(crate) retry_wait: Option<Duration>,
-
-    /// Time out if no data arrives for this long [default: 60s]
-    #[arg(long, value_name = "DURATION", value_parser = duration, env = "TRAYSCAN_TIMEOUT", hide_env_values = true)]
-    pub(crate) timeout: Option<Duration>,
-
-    /// Extra CA certificate to trust (PEM)
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "TRAYSCAN_CA_CERT",
-        hide_env_values = true
-    )]
-    pub(crate) ca_cert: Option<String>,
-
-    /// Allow unencrypted http to other machines
-    #[arg(long, value_name = "BOOL", env = "TRAYSCAN_ALLOW_HTTP", hide_env_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
-    pub(crate) allow_http: Option<bool>,
+    #[command(flatten)]
+    pub(crate) given: Given,
 
     /// Profile in the config file [default: its `default_profile`, else `default`]
     #[arg(
@@ -128,6 +40,94 @@ pub(crate) struct ServiceArgs {
         hide_env_values = true
     )]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// The flags and variables of the settings, made from their table.
+impl Args for Given {
+    fn augment_args(command: Command) -> Command {
+        let flags = SETTINGS.iter().filter_map(|info| {
+            let flag = info.flag.as_ref()?;
+            Some(arg(info.key, flag))
+        });
+        command.args(flags)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn arg(key: &'static str, flag: &FlagInfo) -> Arg {
+    let arg = Arg::new(key)
+        .long(flag.name.trim_start_matches('-'))
+        .value_name(flag.value_name)
+        .env(flag.variable)
+        .hide_env_values(true)
+        .value_parser(value_parser(flag.value))
+        .help(flag.help);
+    let arg = match flag.long_help {
+        "" => arg,
+        long_help => arg.long_help(long_help),
+    };
+    match flag.value {
+        FlagValue::Number { .. } => arg.allow_negative_numbers(true),
+        FlagValue::Boolean => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+        _ => arg,
+    }
+}
+
+/// Checks a value, and turns it into what the config file would have.
+fn value_parser(value: FlagValue) -> ValueParser {
+    match value {
+        FlagValue::Text => ValueParser::new(|word: &str| Ok::<_, String>(Value::from(word))),
+        FlagValue::ApiVersion => {
+            let names = Api::ALL.map(Api::name);
+            ValueParser::new(PossibleValuesParser::new(names).map(Value::String))
+        }
+        FlagValue::Number { least, example } => ValueParser::new(move |word: &str| {
+            // The settings refuse zero, whatever its source.
+            let read = number::<u32>(word, 0, u32::MAX, example)
+                .or_else(|_| number(word, least, u32::MAX, example));
+            read.map(Value::from)
+        }),
+        FlagValue::Duration => {
+            ValueParser::new(|word: &str| duration(word).map(|_| Value::from(word)))
+        }
+        FlagValue::Boolean => ValueParser::new(BoolishValueParser::new().map(Value::Boolean)),
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let (mut flags, mut variables) = (Table::new(), Table::new());
+        for info in &SETTINGS {
+            let Ok(Some(value)) = matches.try_get_one::<Value>(info.key) else {
+                continue;
+            };
+            let is_variable = matches.value_source(info.key) == Some(ValueSource::EnvVariable);
+            let table = if is_variable {
+                &mut variables
+            } else {
+                &mut flags
+            };
+            table.insert(info.key.to_owned(), value.clone());
+        }
+        // Each value was checked when it was parsed.
+        let read =
+            |table| Profile::read(table).map_err(|_| clap::Error::new(clap::error::ErrorKind::Io));
+        Ok(Self {
+            flags: read(flags)?,
+            variables: read(variables)?,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// Test the settings, the connection and the credentials

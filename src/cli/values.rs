@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use crate::client::Api;
 use crate::formats::Format;
 use crate::terminal::{ErrorFormat, When};
 
@@ -31,16 +30,6 @@ impl ValueEnum for ErrorFormat {
             Self::Text => "text",
             Self::Json => "json",
         }))
-    }
-}
-
-impl ValueEnum for Api {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name()))
     }
 }
 

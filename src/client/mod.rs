@@ -39,7 +39,7 @@ pub(crate) use base_url::BaseUrl;
 pub(crate) use certificates::read_certificates;
 pub(crate) use error::{Fault, ServiceError};
 pub(crate) use limiter::Permit;
-pub(crate) use options::{ClientOptions, Credentials, Origin, Setting};
+pub(crate) use options::{ClientOptions, Credentials};
 pub(crate) use request::Response;
 #[cfg(feature = "cloud")]
 pub(crate) use request::retry_after;

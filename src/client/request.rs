@@ -77,7 +77,7 @@ impl Http {
         options: &ClientOptions,
         stats: Arc<Stats>,
     ) -> Result<Self, Failure> {
-        let timeout = options.timeout.value;
+        let timeout = options.timeout;
         let mut builder = Client::builder()
             .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
@@ -109,7 +109,7 @@ impl Http {
             }
         };
         if let Some(path) = &options.ca_cert {
-            let certificates = read_certificates(&path.value)?;
+            let certificates = read_certificates(path)?;
             let certificates = certificates.iter().map(|der| Certificate::from_der(der));
             let certificates: Result<Vec<_>, _> = certificates.collect();
             builder = builder.tls_certs_merge(certificates.map_err(setup_failure)?);

@@ -4,10 +4,10 @@ use super::context::Context;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::cli::{ConfigCommand, ServiceArgs};
-use crate::client::Setting;
-use crate::config::{SecretSource, Settings, file};
+use crate::cli::ConfigCommand;
+use crate::config::{self, Origin, SETTINGS, SecretSource, Setting, file};
 use crate::error::{Failure, Kind};
 use crate::terminal;
 
@@ -17,7 +17,7 @@ pub(super) fn run(context: &Context, command: &ConfigCommand) -> anyhow::Result<
             let path = path(args.config.as_deref())?;
             Ok(terminal::print(&format!("{}\n", path.display()))?)
         }
-        ConfigCommand::Show(args) => show(context, args),
+        ConfigCommand::Show(_) => show(context),
         ConfigCommand::Init(args) => init(&path(args.config.as_deref())?),
     }
 }
@@ -35,68 +35,36 @@ fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
         })
 }
 
-fn show(context: &Context, args: &ServiceArgs) -> anyhow::Result<()> {
-    let settings = Settings::read(args, &context.from_environment)?;
-    let options = settings.client_options()?;
+fn show(context: &Context) -> anyhow::Result<()> {
+    let settings = context.settings()?;
+    settings.client_options()?;
     let mut rows: Vec<[String; 3]> = Vec::new();
-    let mut row =
-        |key: &str, value: String, origin: String| rows.push([key.to_owned(), value, origin]);
-    let text = |setting: Option<Setting<String>>| match setting {
-        Some(setting) => (setting.value, setting.origin.to_string()),
-        None => ("(not set)".to_owned(), String::new()),
-    };
-    let (value, origin) = text(settings.base_url().map(hide_password));
-    row("base_url", value, origin);
-    let (value, origin) = text(settings.client_id());
-    row("client_id", value, origin);
-    match settings.secret_source()? {
-        None => row("client_secret", "(not set)".to_owned(), String::new()),
-        Some(Setting { value, origin }) => {
-            let shown = match value {
+    for info in &SETTINGS {
+        let (value, origin) = match info.key {
+            "base_url" => shown(settings.base_url.as_ref(), |url| hide_password(url)),
+            "client_id" => shown(settings.client_id.as_ref(), Clone::clone),
+            "client_secret" => shown(settings.secret()?, |source| match source {
                 SecretSource::Text(_) => "********".to_owned(),
                 SecretSource::File(path) => format!("******** (in {path})"),
                 SecretSource::Command(_) => "******** (from client_secret_command)".to_owned(),
-            };
-            row("client_secret", shown, origin.to_string());
-        }
+            }),
+            "api" => shown(Some(&settings.api), |api| api.name().to_owned()),
+            "parallel" => shown(Some(&settings.parallel), ToString::to_string),
+            "retries" => shown(Some(&settings.retries), ToString::to_string),
+            "retry_wait" => shown(Some(&settings.retry_wait), duration),
+            "timeout" => shown(Some(&settings.timeout), duration),
+            "ca_cert" if settings.ca_cert.is_none() => {
+                ("(the system's)".to_owned(), Origin::Default.to_string())
+            }
+            "ca_cert" => shown(settings.ca_cert.as_ref(), |path| path.display().to_string()),
+            "allow_http" => shown(Some(&settings.allow_http), ToString::to_string),
+            // In the row of the client secret.
+            _ => continue,
+        };
+        rows.push([info.key.to_owned(), value, origin]);
     }
-    let api = format!("{:?}", options.api.value).to_lowercase();
-    row("api", api, options.api.origin.to_string());
-    row(
-        "parallel",
-        options.parallel.value.to_string(),
-        options.parallel.origin.to_string(),
-    );
-    row(
-        "retries",
-        options.retries.value.to_string(),
-        options.retries.origin.to_string(),
-    );
-    row(
-        "retry_wait",
-        duration(&options.retry_wait),
-        options.retry_wait.origin.to_string(),
-    );
-    row(
-        "timeout",
-        duration(&options.timeout),
-        options.timeout.origin.to_string(),
-    );
-    match &options.ca_cert {
-        Some(setting) => row(
-            "ca_cert",
-            setting.value.display().to_string(),
-            setting.origin.to_string(),
-        ),
-        None => row("ca_cert", "(the system's)".to_owned(), "default".to_owned()),
-    }
-    row(
-        "allow_http",
-        options.allow_http.value.to_string(),
-        options.allow_http.origin.to_string(),
-    );
-    for (key, value) in settings.targets().rows() {
-        row(&key, value.to_string(), "config file".to_owned());
+    for (key, value) in settings.targets.rows() {
+        rows.push([key, value.to_string(), "config file".to_owned()]);
     }
 
     let width = |column: usize| {
@@ -117,17 +85,24 @@ fn show(context: &Context, args: &ServiceArgs) -> anyhow::Result<()> {
     Ok(terminal::print(&(lines.join("\n") + "\n"))?)
 }
 
+/// Returns the value of a setting, and its origin.
+fn shown<T>(setting: Option<&Setting<T>>, text: impl Fn(&T) -> String) -> (String, String) {
+    match setting {
+        Some(setting) => (text(&setting.value), setting.origin.to_string()),
+        None => ("(not set)".to_owned(), String::new()),
+    }
+}
+
 /// Hides the user name and the password in a base URL.
-fn hide_password(setting: Setting<String>) -> Setting<String> {
-    let Setting { value, origin } = setting;
-    let value = match url::Url::parse(&value) {
+fn hide_password(base_url: &str) -> String {
+    match url::Url::parse(base_url) {
         Ok(url) if !matches!(url.scheme(), "https" | "http") => {
             "(neither https nor http)".to_owned()
         }
         Ok(url) if url.query().is_some() || url.fragment().is_some() => {
             "(has a query or a fragment)".to_owned()
         }
-        Ok(url) if url.username().is_empty() && url.password().is_none() => value,
+        Ok(url) if url.username().is_empty() && url.password().is_none() => base_url.to_owned(),
         Ok(mut url) => {
             // Neither can fail for a URL that has a user name or a password.
             let _ = url.set_password(None);
@@ -135,12 +110,11 @@ fn hide_password(setting: Setting<String>) -> Setting<String> {
             url.to_string()
         }
         Err(_) => "(not a URL)".to_owned(),
-    };
-    Setting { value, origin }
+    }
 }
 
-fn duration(setting: &Setting<std::time::Duration>) -> String {
-    humantime::format_duration(setting.value).to_string()
+fn duration(duration: &Duration) -> String {
+    humantime::format_duration(*duration).to_string()
 }
 
 /// Creates a config file that only the owner can read. Never overwrites an existing one.
@@ -167,7 +141,7 @@ fn init(path: &Path) -> anyhow::Result<()> {
         options.mode(0o600);
     }
     let mut file = options.open(path).map_err(failure)?;
-    file.write_all(file::TEMPLATE.as_bytes())
+    file.write_all(config::template().as_bytes())
         .and_then(|()| file.sync_all())
         .map_err(failure)?;
     terminal::conclude(&format!(

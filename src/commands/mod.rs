@@ -45,10 +45,7 @@ pub(crate) use context::Context;
 
 /// Runs the subcommand of the command line.
 pub(crate) fn run(context: &Context, cli: &Cli) -> anyhow::Result<()> {
-    let context = &Context {
-        from_environment: cli.from_environment.clone(),
-        ..context.clone()
-    };
+    let context = &context.clone().of(cli);
     match &cli.command {
         Command::Export(args) => export::run(context, args),
         Command::Sync(args) => sync::run(context, args),

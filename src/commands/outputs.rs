@@ -4,7 +4,7 @@ use super::context::Context;
 use std::path::{Path, PathBuf};
 
 use crate::cli::ServiceArgs;
-use crate::config::{Settings, expand_home, file};
+use crate::config::file;
 use crate::error::{Failure, Kind};
 use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::is_same_file;
@@ -12,6 +12,7 @@ use crate::storage::is_same_file;
 /// Refuses to overwrite the config file or the client secret file. Each output is paired with the flag or argument that
 /// names it.
 pub(super) fn protect_own_files(
+    context: &Context,
     args: &ServiceArgs,
     outputs: &[(&str, Option<&Path>)],
 ) -> Result<(), Failure> {
@@ -20,7 +21,7 @@ pub(super) fn protect_own_files(
     let may_be_secret = outputs
         .iter()
         .any(|(_, output)| output.is_some_and(Path::is_file));
-    let secret = may_be_secret.then(|| secret_file(args)).flatten();
+    let secret = may_be_secret.then(|| secret_file(context, args)).flatten();
     for (path, what) in [
         (config, "the config file"),
         (secret, "the client secret file"),
@@ -42,23 +43,17 @@ pub(super) fn protect_own_files(
 }
 
 /// Returns the client secret file, from the flag, the variable or the profile.
-fn secret_file(args: &ServiceArgs) -> Option<PathBuf> {
+fn secret_file(context: &Context, args: &ServiceArgs) -> Option<PathBuf> {
     if args.sandbox {
         return None;
     }
-    let given = args.client_secret_file.clone();
     // A config file that cannot be read fails later.
-    let path = given.or_else(|| {
-        let profile = file::read(args.config.as_deref(), args.profile.as_deref()).ok()?;
-        profile.text("client_secret_file").map(str::to_owned)
-    })?;
-    Some(expand_home(&path))
+    context.settings().ok()?.secret_file.clone()
 }
 
 /// Prepares access to object storage if any of `locations` is there. It uses the certificates, retries and time-outs of
 /// the service, wherever the batches are from.
 pub(super) fn prepare_storage(
-    args: &ServiceArgs,
     context: &Context,
     locations: &[Option<&Path>],
 ) -> Result<(), Failure> {
@@ -67,7 +62,7 @@ pub(super) fn prepare_storage(
         .flatten()
         .any(|location| ObjectAddress::is_meant(location))
     {
-        cloud::reach_as(&Settings::read(args, &context.from_environment)?.client_options()?)?;
+        cloud::reach_as(&context.settings()?.client_options()?)?;
     }
     Ok(())
 }

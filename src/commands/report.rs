@@ -16,7 +16,6 @@ use super::{outputs, runtime};
 use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
 use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::ReportArgs;
-use crate::config::file;
 use crate::error::{Failure, Kind};
 use crate::export::Template;
 use crate::fetch::{DataIssues, PageOrder};
@@ -26,7 +25,11 @@ use crate::terminal::{self, ProgressLine};
 
 pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
     let request = ReportRequest::new(args)?;
-    outputs::protect_own_files(&args.source.service, &[("-o", args.output.as_deref())])?;
+    outputs::protect_own_files(
+        context,
+        &args.source.service,
+        &[("-o", args.output.as_deref())],
+    )?;
     let (args, location) = (args.clone(), request.location.clone());
     runtime::run(
         context,
@@ -141,8 +144,8 @@ async fn write_report(
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     let service = &args.source.service;
-    let profile = file::read(service.config.as_deref(), service.profile.as_deref())?;
-    outputs::prepare_storage(&args.source.service, context, &[args.output.as_deref()])?;
+    let settings = context.settings()?;
+    outputs::prepare_storage(context, &[args.output.as_deref()])?;
     let source = BatchSource::open(&args.source, context)?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let target = OutputTarget::open(&request.location, args.no_clobber)?;
@@ -166,7 +169,8 @@ async fn write_report(
 
     let issues = pages.findings();
     let incomplete = source.incomplete(range)?;
-    let profile_name = Some(profile.name).filter(|name| !name.is_empty() && name != "default");
+    let profile_name =
+        Some(settings.profile.clone()).filter(|name| !name.is_empty() && name != "default");
     let is_service = args.source.archive.is_none() && !service.sandbox;
     let info = ReportInfo {
         title: args.title.clone(),
@@ -188,7 +192,7 @@ async fn write_report(
         noticed: noticed(&counts, &issues, incomplete.clone()),
         has_left_out: counts.conflicts > 0 || issues.flawed > 0,
     };
-    let page = report::render(&data, &info, &profile.targets)?;
+    let page = report::render(&data, &info, &settings.targets)?;
     output
         .write_all(page.as_bytes())
         .map_err(Failure::from_output)?;
@@ -199,7 +203,7 @@ async fn write_report(
     for warning in warnings.into_iter().chain(incomplete) {
         log::warn!("{warning}");
     }
-    for (meant, crop) in data.crops_meant(&profile.targets) {
+    for (meant, crop) in data.crops_meant(&settings.targets) {
         terminal::note(&format!(
             "no batch has the crop in `[targets.{meant:?}]`; did you mean {crop:?}?"
         ));

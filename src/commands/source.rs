@@ -14,8 +14,7 @@ use crate::batch::Page;
 use crate::batch::range::{Range, written};
 use crate::cli::{ServiceArgs, SourceArgs};
 use crate::client::retry::RetryPolicy;
-use crate::client::{BaseUrl, ClientOptions, Credentials, Origin, Service, Version};
-use crate::config::{Settings, file};
+use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Version};
 use crate::error::Failure;
 use crate::fetch::{DataIssues, FetchOptions, FetchedWindow, PageOrder, Pages};
 use crate::pipeline::PageSource;
@@ -51,7 +50,7 @@ impl BatchSource {
     ) -> anyhow::Result<Self> {
         if let Some(path) = archive {
             // An archive needs no settings, but mistakes in the config file are reported all the same.
-            file::read(args.config.as_deref(), args.profile.as_deref())?;
+            context.settings()?;
             return Ok(Self {
                 origin: BatchOrigin::Archive(Archive::read(path)?),
                 stats: Arc::default(),
@@ -242,7 +241,7 @@ const SANDBOX_SEED: u64 = 1;
 impl ServiceSource {
     /// Resolves the settings, and starts the sandbox if requested. Call it on the runtime that the sandbox will run on.
     pub(super) fn open(args: &ServiceArgs, context: &Context) -> anyhow::Result<Self> {
-        let settings = Settings::read(args, &context.from_environment)?;
+        let settings = context.settings()?;
         let options = settings.client_options()?;
         let (credentials, sandbox) = if args.sandbox {
             let (credentials, sandbox) = start_sandbox()?;
@@ -265,8 +264,8 @@ impl ServiceSource {
         // More would overload most services and machines.
         const MAX_WORKERS: u32 = 256;
         FetchOptions {
-            api: self.options.api.value,
-            workers: self.options.parallel.value.min(MAX_WORKERS) as usize,
+            api: self.options.api,
+            workers: self.options.parallel.min(MAX_WORKERS) as usize,
             order: PageOrder::Any,
             lenient: false,
         }
@@ -281,8 +280,8 @@ impl ServiceSource {
     /// Returns how often to retry a request, and after which delay.
     pub(super) fn retry_policy(&self) -> RetryPolicy {
         RetryPolicy {
-            retries: self.options.retries.value,
-            wait: self.options.retry_wait.value,
+            retries: self.options.retries,
+            wait: self.options.retry_wait,
         }
     }
 }
@@ -299,8 +298,6 @@ fn start_sandbox() -> anyhow::Result<(Credentials, oneshot::Sender<()>)> {
     let credentials = Credentials {
         base_url: BaseUrl::parse(&base_url, false)?,
         client_id: expected.client_id.clone(),
-        base_url_origin: Origin::Flag("--sandbox"),
-        client_id_origin: Origin::Flag("--sandbox"),
         client_secret: Secret::new(&expected.client_secret),
     };
     let catalog = server::generate(SANDBOX_SEED, SANDBOX_BATCHES, false);

@@ -27,7 +27,11 @@ pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
     let selection = SelectionRequest::new(&args.selection)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
-    outputs::protect_own_files(&args.source.service, &[("-o", args.output.as_deref())])?;
+    outputs::protect_own_files(
+        context,
+        &args.source.service,
+        &[("-o", args.output.as_deref())],
+    )?;
     let place = destination.place.clone();
     let args = args.clone();
     runtime::run(
@@ -114,7 +118,7 @@ async fn summarise(
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    outputs::prepare_storage(&args.source.service, context, &[args.output.as_deref()])?;
+    outputs::prepare_storage(context, &[args.output.as_deref()])?;
     let source = BatchSource::open(&args.source, context)?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let target = OutputTarget::open(&destination.place, args.no_clobber)?;

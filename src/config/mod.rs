@@ -1,15 +1,17 @@
 //! Settings: the values in effect, where each came from, and how to read the client secret.
 //!
-//! Start with `settings`: all precedence is there (flag, environment variable, config file, default). It takes the
-//! flags from `cli` as they were parsed. What the values do is left to `client` and the commands.
+//! Start with `table`, which lists all settings, and `settings`: all precedence is there (flag, environment variable,
+//! config file, default). The flags themselves are made in `cli`. What the values do is left to `client` and the commands.
+
+// All settings, and their names.
+mod table;
 
 // The values in effect.
 mod settings;
 
 // The config file.
 pub(crate) mod file;
-mod keys;
-mod targets;
+mod profile;
 
 // Where the client secret is stored, and the command that prints it.
 mod command;
@@ -17,6 +19,7 @@ mod secret_source;
 
 mod path;
 
-pub(crate) use path::expand_home;
+pub(crate) use profile::Profile;
 pub(crate) use secret_source::SecretSource;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{Given, Origin, Setting, Settings};
+pub(crate) use table::{FlagInfo, FlagValue, SETTINGS, template};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Replaces a leading `~` with the home folder.
-pub(crate) fn expand_home(path: &str) -> PathBuf {
+pub(super) fn expand_home(path: &str) -> PathBuf {
     let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),

@@ -20,14 +20,6 @@ pub(crate) enum SecretSource {
 }
 
 impl SecretSource {
-    pub(super) fn is_empty(&self) -> bool {
-        match self {
-            Self::Text(secret) => secret.expose().is_empty(),
-            Self::File(path) => path.is_empty(),
-            Self::Command(command) => command.is_empty(),
-        }
-    }
-
     pub(super) fn read(&self) -> Result<Secret, Failure> {
         match self {
             Self::Text(secret) => Ok(secret.clone()),

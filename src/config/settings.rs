@@ -1,283 +1,195 @@
 //! Resolves every setting: flag, then environment variable, then the profile of the config file, then the default.
 
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::file::{self, Profile};
+use super::file::{self, ChosenProfile};
 use super::path::expand_home;
+use super::profile::Profile;
 use super::secret_source::SecretSource;
+use super::table::flag_of;
 use crate::analysis::Targets;
-use crate::cli::ServiceArgs;
-use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Origin, Setting};
+use crate::client::{Api, BaseUrl, ClientOptions, Credentials};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
-use crate::text;
 
-/// The given values, before they are resolved.
-pub(crate) struct Settings<'a> {
-    args: &'a ServiceArgs,
-    from_environment: &'a [String],
-    profile: Profile,
+/// The settings given as flags and as variables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) flags: Profile,
+    pub(crate) variables: Profile,
 }
 
-impl<'a> Settings<'a> {
-    /// Reads the config file that belongs to the command line.
+/// The value of a setting, and its origin.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+/// Where a setting came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag(&'static str),
+    Variable(&'static str),
+    /// The profile of that name.
+    File(String),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Variable(variable) => write!(f, "{variable}"),
+            Self::File(profile) => write!(f, "config file, profile {profile}"),
+            Self::Default => write!(f, "default"),
+        }
+    }
+}
+
+/// The settings in effect.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// The config file, which may not exist.
+    pub(crate) config: Option<PathBuf>,
+    /// The name of the profile; empty without one.
+    pub(crate) profile: String,
+    /// The targets in the config file.
+    pub(crate) targets: Targets,
+    pub(crate) base_url: Option<Setting<String>>,
+    pub(crate) client_id: Option<Setting<String>>,
+    /// Where the secret is, in the first place that has any: more than one is a mistake.
+    secrets: Vec<Setting<SecretSource>>,
+    /// The client secret file, if one is set anywhere.
+    pub(crate) secret_file: Option<PathBuf>,
+    pub(crate) api: Setting<Api>,
+    pub(crate) parallel: Setting<u32>,
+    pub(crate) retries: Setting<u32>,
+    pub(crate) retry_wait: Setting<Duration>,
+    pub(crate) timeout: Setting<Duration>,
+    pub(crate) ca_cert: Option<Setting<PathBuf>>,
+    pub(crate) allow_http: Setting<bool>,
+}
+
+impl Settings {
+    /// Reads the config file at `path`, or the default one, and resolves the settings. `profile` is the requested profile.
     pub(crate) fn read(
-        args: &'a ServiceArgs,
-        from_environment: &'a [String],
+        given: &Given,
+        path: Option<&Path>,
+        profile: Option<&str>,
     ) -> Result<Self, Failure> {
-        let profile = file::read(args.config.as_deref(), args.profile.as_deref())?;
-        Ok(Self {
-            args,
-            from_environment,
-            profile,
-        })
+        let chosen = file::read(path, profile)?;
+        let config = path.map(Path::to_path_buf).or_else(file::default_path);
+        Ok(Self::resolve(given, chosen, config))
     }
 
-    /// Decides how to send requests to the service.
-    pub(crate) fn client_options(&self) -> Result<ClientOptions, Failure> {
-        let duration = |key: &str| self.parsed_text(key, text::duration);
-        let api = self.parsed_text("api", |name| {
-            Api::named(name).ok_or_else(|| "auto, v1 or v2".to_owned())
-        })?;
-        let options = ClientOptions {
-            api: self.pick("api", self.args.api, api, Api::Auto),
-            parallel: self.pick(
-                "parallel",
-                self.args.parallel,
-                self.profile.number("parallel"),
-                4,
-            ),
-            retries: self.pick(
-                "retries",
-                self.args.retries,
-                self.profile.number("retries"),
-                5,
-            ),
-            retry_wait: self.pick(
+    fn resolve(given: &Given, chosen: ChosenProfile, config: Option<PathBuf>) -> Self {
+        let layers = Layers {
+            given,
+            chosen: &chosen,
+        };
+        let text = |key, get: fn(&Profile) -> &Option<String>| {
+            layers.first(key, |profile| {
+                // An empty text counts as not set.
+                get(profile).clone().filter(|text| !text.is_empty())
+            })
+        };
+        Self {
+            base_url: text("base_url", |profile| &profile.base_url),
+            client_id: text("client_id", |profile| &profile.client_id),
+            secrets: layers.secrets(),
+            secret_file: layers.secret_file(),
+            api: layers.pick("api", |profile| profile.api, Api::Auto),
+            parallel: layers.pick("parallel", |profile| profile.parallel, 4),
+            retries: layers.pick("retries", |profile| profile.retries, 5),
+            retry_wait: layers.pick(
                 "retry_wait",
-                self.args.retry_wait,
-                duration("retry_wait")?,
+                |profile| profile.retry_wait,
                 Duration::from_secs(4),
             ),
-            timeout: self.pick(
+            timeout: layers.pick(
                 "timeout",
-                self.args.timeout,
-                duration("timeout")?,
+                |profile| profile.timeout,
                 Duration::from_secs(60),
             ),
-            ca_cert: self
-                .text("ca_cert", self.args.ca_cert.as_ref())
-                .map(|setting| Setting {
-                    value: expand_home(&setting.value),
-                    origin: setting.origin,
-                }),
-            allow_http: self.pick(
-                "allow_http",
-                self.args.allow_http,
-                self.profile.boolean("allow_http"),
-                false,
-            ),
-        };
-        match &options {
-            ClientOptions {
-                parallel: Setting { value: 0, origin },
-                ..
-            } => {
-                let expected = "a whole number, at least 1, such as 4";
-                Err(self.invalid("parallel", origin, "0", expected))
-            }
-            ClientOptions { timeout, .. } if timeout.value.is_zero() => {
-                let expected = "longer than zero, such as 60s";
-                Err(self.invalid("timeout", &timeout.origin, "0s", expected))
-            }
-            _ => Ok(options),
+            ca_cert: text("ca_cert", |profile| &profile.ca_cert).map(|setting| Setting {
+                value: expand_home(&setting.value),
+                origin: setting.origin,
+            }),
+            allow_http: layers.pick("allow_http", |profile| profile.allow_http, false),
+            config,
+            profile: chosen.name,
+            targets: chosen.targets,
         }
     }
 
-    /// Decides which service to use, with which credentials.
+    /// Returns how to send requests to the service.
+    pub(crate) fn client_options(&self) -> Result<ClientOptions, Failure> {
+        if self.parallel.value == 0 {
+            let expected = "a whole number, at least 1, such as 4";
+            return Err(self.invalid("parallel", &self.parallel.origin, "0", expected));
+        }
+        if self.timeout.value.is_zero() {
+            let expected = "longer than zero, such as 60s";
+            return Err(self.invalid("timeout", &self.timeout.origin, "0s", expected));
+        }
+        Ok(ClientOptions {
+            api: self.api.value,
+            parallel: self.parallel.value,
+            retries: self.retries.value,
+            retry_wait: self.retry_wait.value,
+            timeout: self.timeout.value,
+            ca_cert: self.ca_cert.as_ref().map(|setting| setting.value.clone()),
+            allow_http: self.allow_http.value,
+        })
+    }
+
+    /// Returns which service to use, with which credentials. Reads the secret.
     pub(crate) fn credentials(&self, options: &ClientOptions) -> Result<Credentials, Failure> {
-        let Some(base_url) = self.base_url() else {
-            return Err(missing(
-                "the base URL of the service",
-                "--base-url",
-                "TRAYSCAN_BASE_URL",
-                "base_url",
-            ));
+        let Some(base_url) = &self.base_url else {
+            return Err(missing("the base URL of the service", "base_url"));
         };
-        let base_url_origin = base_url.origin;
-        let name = match &base_url_origin {
+        let name = match &base_url.origin {
             Origin::Flag(flag) => format!("`{flag}`"),
             Origin::Variable(variable) => (*variable).to_owned(),
             Origin::File(profile) => format!("`profiles.{profile}.base_url` in the config file"),
             Origin::Default => "the base URL".to_owned(),
         };
-        let base_url = BaseUrl::parse_named(&name, &base_url.value, options.allow_http.value)?;
-        let Some(client_id) = self.client_id() else {
-            return Err(missing(
-                "the client ID",
-                "--client-id",
-                "TRAYSCAN_CLIENT_ID",
-                "client_id",
-            ));
+        let base_url = BaseUrl::parse_named(&name, &base_url.value, options.allow_http)?;
+        let Some(client_id) = &self.client_id else {
+            return Err(missing("the client ID", "client_id"));
         };
-        let Some(source) = self.secret_source()? else {
-            return Err(missing(
-                "the client secret",
-                "--client-secret-file",
-                "TRAYSCAN_CLIENT_SECRET",
-                "client_secret_file",
-            ));
+        let Some(secret) = self.secret()? else {
+            return Err(missing("the client secret", "client_secret_file"));
         };
         Ok(Credentials {
             base_url,
-            client_id: client_id.value,
-            base_url_origin,
-            client_id_origin: client_id.origin,
-            client_secret: source.value.read()?,
+            client_id: client_id.value.clone(),
+            client_secret: secret.value.read()?,
         })
     }
 
-    pub(crate) fn base_url(&self) -> Option<Setting<String>> {
-        self.text("base_url", self.args.base_url.as_ref())
-    }
-
-    pub(crate) fn client_id(&self) -> Option<Setting<String>> {
-        self.text("client_id", self.args.client_id.as_ref())
-    }
-
-    /// Decides where to read the secret from, without reading it yet.
-    pub(crate) fn secret_source(&self) -> Result<Option<Setting<SecretSource>>, Failure> {
-        let args = self.args;
-        let profile = &self.profile;
-        let given = [
-            args.client_secret
-                .as_ref()
-                .map(|text| ("client_secret", SecretSource::Text(Secret::new(text)))),
-            args.client_secret_file
-                .as_ref()
-                .map(|path| ("client_secret_file", SecretSource::File(path.clone()))),
-        ];
-        let given: Vec<_> = given
-            .into_iter()
-            .flatten()
-            .filter(|(_, source)| !source.is_empty())
-            .map(|(key, value)| Setting {
-                value,
-                origin: self.given_origin(key),
-            })
-            .collect();
-        let in_file = [
-            profile
-                .text("client_secret")
-                .map(|text| SecretSource::Text(Secret::new(text))),
-            profile
-                .text("client_secret_file")
-                .map(|path| SecretSource::File(path.to_owned())),
-            profile
-                .command("client_secret_command")
-                .map(SecretSource::Command),
-        ];
-        let in_file: Vec<_> = in_file
-            .into_iter()
-            .flatten()
-            .filter(|source| !source.is_empty())
-            .map(|value| Setting {
-                value,
-                origin: Origin::File(profile.name.clone()),
-            })
-            .collect();
-        let is_flag = |setting: &&Setting<SecretSource>| matches!(setting.origin, Origin::Flag(_));
-        let layers = [
-            given.iter().filter(is_flag).collect::<Vec<_>>(),
-            given.iter().filter(|setting| !is_flag(setting)).collect(),
-            in_file.iter().collect(),
-        ];
-        let Some(layer) = layers.into_iter().find(|layer| !layer.is_empty()) else {
-            return Ok(None);
-        };
-        match layer[..] {
+    /// Returns where to read the secret from, without reading it yet.
+    pub(crate) fn secret(&self) -> Result<Option<&Setting<SecretSource>>, Failure> {
+        match &self.secrets[..] {
+            [] => Ok(None),
             [one] => {
                 one.value.warn_if_readable();
-                Ok(Some(one.clone()))
+                Ok(Some(one))
             }
-            _ => Err(Failure::new(
-                Kind::Usage,
-                if layer[0].origin == layer[1].origin {
-                    format!(
-                        "the client secret is set twice in the same place ({})",
-                        layer[0].origin
-                    )
+            [first, second, ..] => {
+                let (one, other) = (&first.origin, &second.origin);
+                let message = if one == other {
+                    format!("the client secret is set twice in the same place ({one})")
                 } else {
-                    format!(
-                        "the client secret is set twice ({} and {})",
-                        layer[0].origin, layer[1].origin
-                    )
-                },
-            )
-            .hint("keep one: the secret, its file, or the command that prints it")),
+                    format!("the client secret is set twice ({one} and {other})")
+                };
+                Err(Failure::new(Kind::Usage, message)
+                    .hint("keep one: the secret, its file, or the command that prints it"))
+            }
         }
-    }
-
-    /// Picks a text; an empty text counts as not set.
-    fn text(&self, key: &'static str, given: Option<&String>) -> Option<Setting<String>> {
-        let given = given.filter(|text| !text.is_empty()).cloned();
-        let in_file = self
-            .profile
-            .text(key)
-            .filter(|text| !text.is_empty())
-            .map(String::from);
-        given
-            .map(|value| Setting {
-                value,
-                origin: self.given_origin(key),
-            })
-            .or_else(|| {
-                in_file.map(|value| Setting {
-                    value,
-                    origin: Origin::File(self.profile.name.clone()),
-                })
-            })
-    }
-
-    fn pick<T>(
-        &self,
-        key: &'static str,
-        given: Option<T>,
-        in_file: Option<T>,
-        default: T,
-    ) -> Setting<T> {
-        match (given, in_file) {
-            (Some(value), _) => Setting {
-                value,
-                origin: self.given_origin(key),
-            },
-            (None, Some(value)) => Setting {
-                value,
-                origin: Origin::File(self.profile.name.clone()),
-            },
-            (None, None) => Setting {
-                value: default,
-                origin: Origin::Default,
-            },
-        }
-    }
-
-    /// The targets in the config file.
-    pub(crate) fn targets(&self) -> &Targets {
-        &self.profile.targets
-    }
-
-    /// Parses a text value of the profile.
-    fn parsed_text<T>(
-        &self,
-        key: &str,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Failure> {
-        self.profile
-            .text(key)
-            .map(parse)
-            .transpose()
-            .map_err(|expected| self.profile.invalid(key, &expected))
     }
 
     /// Refuses a value and says what it must be. Quotes `value` unless it is from the config file.
@@ -295,46 +207,257 @@ impl<'a> Settings<'a> {
                 variable,
                 format!("change {variable}, or unset it to use the default"),
             ),
-            Origin::File(_) | Origin::Default => self.profile.invalid(key, expected),
-        }
-    }
-
-    /// Distinguishes flags from variables.
-    fn given_origin(&self, key: &str) -> Origin {
-        let (_, flag, variable) = NAMES
-            .iter()
-            .find(|(name, ..)| *name == key)
-            .expect("every setting is listed");
-        if self.from_environment.iter().any(|name| name == key) {
-            Origin::Variable(variable)
-        } else {
-            Origin::Flag(flag)
+            Origin::File(_) | Origin::Default => {
+                let config = self.config.as_deref().unwrap_or(Path::new(""));
+                let message = format!(
+                    "invalid value for `profiles.{}.{key}` in the config file `{}`",
+                    self.profile,
+                    config.display()
+                );
+                Failure::new(Kind::Usage, message).hint(format!("it must be {expected}"))
+            }
         }
     }
 }
 
-/// Every setting: its key, its flag, its variable.
-const NAMES: [(&str, &str, &str); 11] = [
-    ("base_url", "--base-url", "TRAYSCAN_BASE_URL"),
-    ("client_id", "--client-id", "TRAYSCAN_CLIENT_ID"),
-    ("client_secret", "--client-secret", "TRAYSCAN_CLIENT_SECRET"),
-    (
-        "client_secret_file",
-        "--client-secret-file",
-        "TRAYSCAN_CLIENT_SECRET_FILE",
-    ),
-    ("api", "--api", "TRAYSCAN_API"),
-    ("parallel", "--parallel", "TRAYSCAN_PARALLEL"),
-    ("retries", "--retries", "TRAYSCAN_RETRIES"),
-    ("retry_wait", "--retry-wait", "TRAYSCAN_RETRY_WAIT"),
-    ("timeout", "--timeout", "TRAYSCAN_TIMEOUT"),
-    ("ca_cert", "--ca-cert", "TRAYSCAN_CA_CERT"),
-    ("allow_http", "--allow-http", "TRAYSCAN_ALLOW_HTTP"),
-];
+/// The places that may have a setting, in the order of precedence.
+struct Layers<'a> {
+    given: &'a Given,
+    chosen: &'a ChosenProfile,
+}
 
-fn missing(what: &str, flag: &str, variable: &str, key: &str) -> Failure {
+impl Layers<'_> {
+    /// Returns the settings of each place, and the origin of one of them.
+    fn all(&self) -> [(&Profile, impl Fn(&str) -> Origin); 3] {
+        let origin = |layer: usize| {
+            move |key: &str| match (layer, flag_of(key)) {
+                (0, Some(flag)) => Origin::Flag(flag.name),
+                (1, Some(flag)) => Origin::Variable(flag.variable),
+                _ => Origin::File(self.chosen.name.clone()),
+            }
+        };
+        [
+            (&self.given.flags, origin(0)),
+            (&self.given.variables, origin(1)),
+            (&self.chosen.profile, origin(2)),
+        ]
+    }
+
+    fn first<T>(&self, key: &str, get: impl Fn(&Profile) -> Option<T>) -> Option<Setting<T>> {
+        self.all().into_iter().find_map(|(profile, origin)| {
+            Some(Setting {
+                value: get(profile)?,
+                origin: origin(key),
+            })
+        })
+    }
+
+    fn pick<T>(&self, key: &str, get: impl Fn(&Profile) -> Option<T>, default: T) -> Setting<T> {
+        self.first(key, get).unwrap_or(Setting {
+            value: default,
+            origin: Origin::Default,
+        })
+    }
+
+    /// Returns where the secret is, in the first place that has any.
+    fn secrets(&self) -> Vec<Setting<SecretSource>> {
+        let places = self.all().into_iter().map(|(profile, origin)| {
+            let text = profile.client_secret.as_ref();
+            let file = profile.client_secret_file.as_ref();
+            let command = profile.client_secret_command.as_ref();
+            let sources = [
+                text.filter(|text| !text.is_empty())
+                    .map(|text| ("client_secret", SecretSource::Text(Secret::new(text)))),
+                file.filter(|path| !path.is_empty())
+                    .map(|path| ("client_secret_file", SecretSource::File(path.clone()))),
+                command.map(|words| {
+                    (
+                        "client_secret_command",
+                        SecretSource::Command(words.clone()),
+                    )
+                }),
+            ];
+            let sources = sources.into_iter().flatten();
+            let sources = sources.map(|(key, value)| Setting {
+                value,
+                origin: origin(key),
+            });
+            sources.collect::<Vec<_>>()
+        });
+        // All are read, so that each secret is known and concealed.
+        let places: Vec<_> = places.collect();
+        let first = places.into_iter().find(|sources| !sources.is_empty());
+        first.unwrap_or_default()
+    }
+
+    fn secret_file(&self) -> Option<PathBuf> {
+        let path = self.first("client_secret_file", |profile| {
+            profile.client_secret_file.clone()
+        });
+        path.map(|path| expand_home(&path.value))
+    }
+}
+
+fn missing(what: &str, key: &str) -> Failure {
+    let (flag, variable) = match key {
+        // The secret itself is a safe value of a variable, but not of a flag.
+        "client_secret_file" => ("--client-secret-file", "TRAYSCAN_CLIENT_SECRET"),
+        _ => flag_of(key).map_or(("", ""), |flag| (flag.name, flag.variable)),
+    };
     Failure::new(Kind::Usage, format!("{what} is missing")).hint(format!(
         "set it with `{flag}`, {variable}, or `{key}` in the config file (`trayscan config init` \
          creates one); to try trayscan without a service, use `--sandbox`"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Resolves flags, variables and a profile, each written as TOML.
+    fn resolve(flags: &str, variables: &str, file: &str) -> Settings {
+        let read = |text: &str| {
+            let table = text.parse().expect("TOML");
+            Profile::read(table).expect("a profile")
+        };
+        let given = Given {
+            flags: read(flags),
+            variables: read(variables),
+        };
+        let chosen = ChosenProfile {
+            name: "default".to_owned(),
+            profile: read(file),
+            ..ChosenProfile::default()
+        };
+        Settings::resolve(&given, chosen, Some("config.toml".into()))
+    }
+
+    fn refused<T>(result: Result<T, Failure>) -> String {
+        match result {
+            Ok(_) => String::new(),
+            Err(failure) => failure.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_first_place_that_has_a_setting_wins() {
+        let (flags, variables, file) = ("retries = 1", "retries = 2", "retries = 3");
+        for (settings, value, origin) in [
+            (resolve(flags, variables, file), 1, "--retries"),
+            (resolve("", variables, file), 2, "TRAYSCAN_RETRIES"),
+            (resolve("", "", file), 3, "config file, profile default"),
+            (resolve("", "", ""), 5, "default"),
+        ] {
+            assert_eq!(settings.retries.value, value);
+            assert_eq!(settings.retries.origin.to_string(), origin);
+        }
+    }
+
+    #[test]
+    fn an_empty_text_counts_as_not_set() {
+        let settings = resolve(
+            "base_url = \"\"",
+            "",
+            "base_url = \"http://a\"\nclient_id = \"\"",
+        );
+        assert_eq!(
+            settings.base_url.map(|url| url.value).as_deref(),
+            Some("http://a")
+        );
+        assert!(settings.client_id.is_none());
+    }
+
+    #[test]
+    fn the_client_gets_every_setting() {
+        let text = "api = \"v1\"\nparallel = 9\nretries = 8\nretry_wait = \"7s\"\ntimeout = \"6s\"\n\
+                    ca_cert = \"ca.pem\"\nallow_http = true\n";
+        for settings in [
+            resolve(text, "", ""),
+            resolve("", text, ""),
+            resolve("", "", text),
+        ] {
+            let options = settings.client_options().expect("options");
+            assert_eq!(options.api, Api::V1);
+            assert_eq!((options.parallel, options.retries), (9, 8));
+            assert_eq!(options.retry_wait, Duration::from_secs(7));
+            assert_eq!(options.timeout, Duration::from_secs(6));
+            assert_eq!(options.ca_cert.as_deref(), Some(Path::new("ca.pem")));
+            assert!(options.allow_http);
+        }
+    }
+
+    #[test]
+    fn zero_is_refused_with_its_origin() {
+        let zero = "parallel = 0";
+        for (settings, message) in [
+            (
+                resolve(zero, "", ""),
+                "`--parallel` is `0`; it must be a whole number, at least 1, such as 4",
+            ),
+            (
+                resolve("", zero, ""),
+                "TRAYSCAN_PARALLEL is `0`; it must be a whole number, at least 1, such as 4",
+            ),
+            (
+                resolve("", "", zero),
+                "invalid value for `profiles.default.parallel` in the config file `config.toml`",
+            ),
+            (
+                resolve("timeout = \"0s\"", "", ""),
+                "`--timeout` is `0s`; it must be longer than zero, such as 60s",
+            ),
+        ] {
+            assert_eq!(refused(settings.client_options()), message);
+        }
+    }
+
+    #[test]
+    fn the_secret_is_taken_from_one_place() {
+        let file = "client_secret_file = \"in-file\"";
+        let flags = "client_secret_file = \"in-flag\"";
+        let found = |settings: &Settings| match settings.secret() {
+            Ok(Some(Setting {
+                value: SecretSource::File(path),
+                origin,
+            })) => format!("{path}: {origin}"),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            found(&resolve(flags, "", file)),
+            "in-flag: --client-secret-file"
+        );
+        assert_eq!(
+            found(&resolve("", "", file)),
+            "in-file: config file, profile default"
+        );
+        let twice = "client_secret = \"hunter2\"\nclient_secret_file = \"a\"";
+        for (settings, message) in [
+            (
+                resolve(twice, "", ""),
+                "the client secret is set twice (--client-secret and --client-secret-file)",
+            ),
+            (
+                resolve("", "", twice),
+                "the client secret is set twice in the same place (config file, profile default)",
+            ),
+        ] {
+            assert_eq!(refused(settings.secret()), message);
+            assert!(!format!("{settings:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn missing_credentials_are_named() {
+        let address = "base_url = \"https://a\"";
+        let client = format!("{address}\nclient_id = \"a\"");
+        for (text, message) in [
+            ("", "the base URL of the service is missing"),
+            (address, "the client ID is missing"),
+            (&client, "the client secret is missing"),
+        ] {
+            let settings = resolve(text, "", "");
+            let options = settings.client_options().expect("options");
+            assert_eq!(refused(settings.credentials(&options)), message);
+        }
+    }
 }

@@ -47,11 +47,11 @@ pub(crate) struct Reach {
 impl Reach {
     pub(crate) fn new(manners: &ClientOptions) -> Self {
         Self {
-            ca_cert: manners.ca_cert.as_ref().map(|path| path.value.clone()),
-            timeout: manners.timeout.value,
+            ca_cert: manners.ca_cert.clone(),
+            timeout: manners.timeout,
             policy: RetryPolicy {
-                retries: manners.retries.value,
-                wait: manners.retry_wait.value,
+                retries: manners.retries,
+                wait: manners.retry_wait,
             },
         }
     }

@@ -10,8 +10,8 @@ use std::path::Path;
 /// The folders and files of `src`, from the lowest layer to the highest.
 const LAYERS: [&str; 20] = [
     "error", "secret", "text", "terminal", "batch", "client", "postgres", "storage", "fetch",
-    "formats", "pipeline", "archive", "analysis", "probe", "server", "cli", "export", "verify",
-    "config", "commands",
+    "formats", "pipeline", "archive", "analysis", "probe", "server", "config", "cli", "export",
+    "verify", "commands",
 ];
 
 /// The path of a module, such as `["formats", "csv", "write"]`; empty for the root.

@@ -16,6 +16,7 @@ use crate::client::{
 use crate::commands::context::Context;
 use crate::commands::runtime;
 use crate::commands::source::ServiceSource;
+use crate::config::{Origin, Setting};
 use crate::error::{self, Failure};
 use crate::probe::{self, MissingVersion, Prober};
 use crate::secret::Secret;
@@ -48,19 +49,24 @@ async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
     };
     let service = &source.service;
     let credentials = service.credentials();
+    let settings = context.settings()?;
+    let from = |setting: &Option<Setting<String>>| match setting {
+        Some(setting) if !args.service.sandbox => setting.origin.clone(),
+        _ => Origin::Flag("--sandbox"),
+    };
     results.ok(
         "settings",
         format!(
             "{} (from {}) as `{}` (from {})",
             credentials.base_url,
-            credentials.base_url_origin,
+            from(&settings.base_url),
             credentials.client_id,
-            credentials.client_id_origin
+            from(&settings.client_id)
         ),
     )?;
 
     let mut check = VersionCheck {
-        api: source.options.api.value,
+        api: source.options.api,
         results,
         connected: false,
         clock: None,

@@ -21,7 +21,6 @@ use crate::cli::ExportArgs;
 use crate::commands::messages::{count, data_warnings, nothing_matched, print_notes, stopped};
 use crate::commands::source::{BatchPages, BatchSource};
 use crate::commands::{outputs, runtime};
-use crate::config::Settings;
 use crate::error::Failure;
 use crate::export::manifest::{Draft, Manifest};
 use crate::export::{
@@ -43,7 +42,7 @@ pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
         ("-o", args.output.output.as_deref()),
         ("--manifest", request.destination.manifest.as_deref()),
     ];
-    outputs::protect_own_files(&args.source.service, &named)?;
+    outputs::protect_own_files(context, &args.source.service, &named)?;
     let destination = request.destination.clone();
     let args = args.clone();
     runtime::run(
@@ -64,7 +63,7 @@ async fn export(
         args.output.output.as_deref(),
         destination.manifest.as_deref(),
     ];
-    outputs::prepare_storage(&args.source.service, context, &locations)?;
+    outputs::prepare_storage(context, &locations)?;
     let source = BatchSource::open(&args.source, context)?;
     let mut lock = destination
         .lake_folder()
@@ -452,8 +451,7 @@ fn open_table(
     let Location::Table(address) = &request.destination.place else {
         return Ok(None);
     };
-    let options =
-        Settings::read(&args.source.service, &context.from_environment)?.client_options()?;
+    let options = context.settings()?.client_options()?;
     let reach = Reach::new(&options);
     let loader = CopyLoader::open(address, reach, &request.fields, args.selection.lenient)?;
     Ok(Some(ExportSink::Table {

@@ -33,6 +33,7 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
         return changes::run(&args.archive, start, args.format);
     }
     outputs::protect_own_files(
+        context,
         &args.service,
         &[("the archive", Some(args.archive.as_path()))],
     )?;

@@ -19,7 +19,7 @@ use crate::verify::{self, Comparison, Lake, RecordSource};
 const LAKE_MANIFEST: &str = "_manifest.json";
 
 pub(crate) fn run(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
-    check_flags(context, args)?;
+    check_flags(args)?;
     let args = args.clone();
     runtime::run(
         context,
@@ -29,20 +29,13 @@ pub(crate) fn run(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
 }
 
 /// Refuses flags that would have no effect.
-fn check_flags(context: &Context, args: &VerifyArgs) -> Result<(), Failure> {
+fn check_flags(args: &VerifyArgs) -> Result<(), Failure> {
     let is_stdin = |path: &Path| path == Path::new("-");
     let flags = [
         ("--sandbox", args.source.sandbox),
         ("--start", args.range.start.is_some()),
         ("--end", args.range.end.is_some()),
-        (
-            "--base-url",
-            args.source.base_url.is_some()
-                && !context
-                    .from_environment
-                    .iter()
-                    .any(|name| name == "base_url"),
-        ),
+        ("--base-url", args.source.given.flags.base_url.is_some()),
     ];
     let refetches = args.refetch || args.archive.is_some();
     if let Some((flag, _)) = flags.iter().find(|(_, given)| *given && !refetches) {
@@ -52,10 +45,12 @@ fn check_flags(context: &Context, args: &VerifyArgs) -> Result<(), Failure> {
         )
         .hint("add `--service` to compare with the service, or leave out this flag"));
     }
+    let given = &args.source.given;
+    let secret_files = [&given.flags, &given.variables].map(|given| &given.client_secret_file);
     let inputs = [
         is_stdin(&args.file),
         args.against.as_deref().is_some_and(is_stdin),
-        args.refetch && args.source.client_secret_file.as_deref() == Some("-"),
+        args.refetch && secret_files.iter().any(|file| file.as_deref() == Some("-")),
     ];
     if inputs.iter().filter(|input| **input).count() > 1 {
         return Err(
@@ -72,7 +67,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         args.against.as_deref(),
         args.manifest.as_deref(),
     ];
-    outputs::prepare_storage(&args.source, context, &locations)?;
+    outputs::prepare_storage(context, &locations)?;
     let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
     let fields = fields.map(|fields| verify::bits(&fields.columns));
     let manifest = manifest_of(args)?;
@@ -88,7 +83,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     if expected.as_ref().is_some_and(Expected::has_empty_file) {
         source.allow_empty();
     }
-    tables::connect(&mut source, context, args)?;
+    tables::connect(&mut source, context)?;
     tables::limit(&mut source, args, expected.as_ref())?;
     let mut file = Subject {
         source,
@@ -101,7 +96,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         refetch.compare(&mut file, expected.as_ref()).await?
     } else if let Some(other) = &args.against {
         let mut other = RecordSource::open(other)?;
-        tables::connect(&mut other, context, args)?;
+        tables::connect(&mut other, context)?;
         compare_with_file(&mut file, other)?
     } else {
         compare_with_manifest(&mut file, expected.as_ref())?

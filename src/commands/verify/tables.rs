@@ -4,20 +4,15 @@ use super::expected::Expected;
 use crate::batch::range::Range;
 use crate::cli::VerifyArgs;
 use crate::commands::context::Context;
-use crate::config::Settings;
 use crate::error::Failure;
 use crate::postgres::Reach;
 use crate::terminal;
 use crate::verify::RecordSource;
 
 /// Sets how to connect to the server of a table; leaves a file unchanged.
-pub(super) fn connect(
-    source: &mut RecordSource,
-    context: &Context,
-    args: &VerifyArgs,
-) -> Result<(), Failure> {
+pub(super) fn connect(source: &mut RecordSource, context: &Context) -> Result<(), Failure> {
     if let Some(table) = source.as_table() {
-        let settings = Settings::read(&args.source, &context.from_environment)?;
+        let settings = context.settings()?;
         table.reach_as(Reach::new(&settings.client_options()?));
     }
     Ok(())

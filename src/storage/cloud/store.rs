@@ -69,20 +69,20 @@ static OPTIONS: Mutex<StoreOptions> = Mutex::new(StoreOptions {
 pub(crate) fn reach_as(client_options: &ClientOptions) -> Result<(), Failure> {
     let mut certificates = Vec::new();
     if let Some(path) = &client_options.ca_cert {
-        for der in read_certificates(&path.value)? {
+        for der in read_certificates(path)? {
             certificates.push(Certificate::from_der(&der).map_err(|error| {
                 Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
             })?);
         }
     }
     *OPTIONS.lock().unwrap_or_else(PoisonError::into_inner) = StoreOptions {
-        allow_http: client_options.allow_http.value,
+        allow_http: client_options.allow_http,
         certificates,
         policy: RetryPolicy {
-            retries: client_options.retries.value,
-            wait: client_options.retry_wait.value,
+            retries: client_options.retries,
+            wait: client_options.retry_wait,
         },
-        timeout: client_options.timeout.value,
+        timeout: client_options.timeout,
     };
     Ok(())
 }
