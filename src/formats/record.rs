@@ -10,6 +10,7 @@ pub(crate) struct Record<'a> {
     pub(crate) values: &'a dyn Values,
     /// The columns that it has, null ones included, one bit each.
     pub(crate) columns: u32,
+    pub(crate) schema: Schema,
     /// Whether every value is known to be valid.
     pub(crate) known_valid: bool,
     pub(crate) place: RecordPlace,

@@ -20,7 +20,12 @@ pub(crate) const ARCHIVE_ID: u32 = 0x7472_6179;
 pub(crate) fn is_archive(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut head));
-    read.is_ok() && head.get(68..72) == Some(&ARCHIVE_ID.to_be_bytes()[..])
+    read.is_ok() && has_archive_id(&head)
+}
+
+/// Returns whether a database that starts with `head` is an archive.
+pub(crate) fn has_archive_id(head: &[u8]) -> bool {
+    head.get(68..72) == Some(&ARCHIVE_ID.to_be_bytes()[..])
 }
 
 /// Opens the file at `path` literally: SQLite would interpret names such as `:memory:` or `file:x?mode=ro`.

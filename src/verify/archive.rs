@@ -7,12 +7,12 @@ use crate::archive::Archive;
 use crate::batch::ALL_COLUMNS;
 use crate::batch::range::Range;
 use crate::error::{Failure, Kind};
-use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::storage::sqlite::{self, is_damage};
 
-/// Returns whether the database at `path` is an archive.
-pub(crate) fn is_archive(path: &Path) -> bool {
-    sqlite::is_archive(path)
+/// Returns whether a database that starts with `head` is an archive.
+pub(super) fn is_archive(head: &[u8]) -> bool {
+    sqlite::has_archive_id(head)
 }
 
 /// Reads the batches of the archive at `path`.
@@ -32,6 +32,7 @@ pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo
                 values: batch,
                 // A field that was not sent is null.
                 columns: ALL_COLUMNS,
+                schema: Schema::Fixed,
                 known_valid: batch.is_usual(),
                 place: RecordPlace::Batch(count),
             };

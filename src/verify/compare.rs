@@ -89,7 +89,7 @@ impl Comparison {
     /// Reads the other side from a file.
     pub(crate) fn read(&mut self, source: &mut RecordSource) -> Result<FileScan, Failure> {
         let scope = self.scope;
-        scan(source, None, &scope, &mut |record, id, hash| {
+        scan(source, None, scope, false, &mut |record, id, hash| {
             self.compare(record.values, id, hash)
         })
     }

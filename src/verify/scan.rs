@@ -34,6 +34,8 @@ impl NameList {
 
 /// The result of a pass over a file.
 pub(crate) struct FileScan {
+    /// What the digest covers.
+    pub(crate) scope: Scope,
     pub(crate) digest: SetDigest,
     /// The columns that it has, one bit each; `None` if it has neither batches nor a header.
     pub(crate) columns: Option<u32>,
@@ -71,16 +73,18 @@ impl FileScan {
 }
 
 /// Reads `source` from start to end. Passes each batch to `add`, with its identifier and hash, which returns
-/// how often the batch has appeared.
+/// how often the batch has appeared. If `adapts`, the columns of the first batch replace those of `scope`.
 pub(super) fn scan(
     source: &mut RecordSource,
     layout: Option<&[usize]>,
-    scope: &Scope,
+    scope: Scope,
+    mut adapts: bool,
     add: &mut dyn FnMut(&Record<'_>, &str, BatchHash) -> Occurrence,
 ) -> Result<FileScan, Failure> {
     let name = source.name().to_owned();
     let mut unnamed = None;
     let mut scan = FileScan {
+        scope,
         digest: scope.digest(),
         columns: None,
         repeated: NameList::default(),
@@ -89,11 +93,16 @@ pub(super) fn scan(
     };
     let info = source.read(layout, &mut |record| {
         scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
+        if std::mem::take(&mut adapts) && record.schema != Schema::Free {
+            // Without identifiers, the file is read again.
+            scan.scope.columns = record.columns | 1 << BATCH_ID;
+            scan.digest = scan.scope.digest();
+        }
         let hash = scan.digest.add(record.values);
         if !record.known_valid {
             scan.flawed.check(record);
         }
-        if scope.has_ids() {
+        if scan.scope.has_ids() {
             let id = record.values.plain(BATCH_ID).unwrap_or_default();
             if !id.is_empty() {
                 if add(record, &id, hash) == Occurrence::Twice {
@@ -127,10 +136,11 @@ fn no_id(name: &str, place: RecordPlace, what: &str) -> Failure {
 pub(crate) fn index(
     source: &mut RecordSource,
     layout: Option<&[usize]>,
-    scope: &Scope,
+    scope: Scope,
+    adapts: bool,
 ) -> Result<(FileScan, Ledger), Failure> {
     let mut ledger = Ledger::new();
-    let scan = scan(source, layout, scope, &mut |_, id, hash| {
+    let scan = scan(source, layout, scope, adapts, &mut |_, id, hash| {
         ledger.add(id, scope.content(hash))
     })?;
     Ok((scan, ledger))

@@ -1,7 +1,7 @@
-//! Opens what is verified, as often as needed: a file, standard input, an object, a lake or a table.
+//! Opens what is verified, once: a file, standard input, an object, a lake or a table.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek as _};
+use std::io::{self, BufReader, Read, Seek};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -34,26 +34,58 @@ pub(crate) struct RecordSource {
     kind: SourceKind,
     /// Whether a file without a byte is known to be complete.
     may_be_empty: bool,
+    /// Whether files are hashed while they are read.
+    is_hashed: bool,
 }
 
 enum SourceKind {
-    File(PathBuf),
-    /// A temporary copy of an object.
-    Fetched(Scratch),
-    /// A copy of input that can be read only once.
-    Spooled(Box<SpooledTempFile>),
-    /// The files of a lake, as one set.
-    Lake(Vec<PathBuf>),
+    File(SourceFile),
+    /// The files of a lake, as one set, and the digests of those that were read and hashed.
+    Lake(Vec<PathBuf>, Vec<FileDigest>),
     Table(Box<TableReader>),
 }
 
-impl SourceKind {
-    /// Returns the path of the file; `None` if it is not one.
-    fn path(&self) -> Option<&Path> {
+/// An open file. It is read from the start as often as needed.
+struct SourceFile {
+    input: Input,
+    /// `None` for input from a pipe.
+    path: Option<PathBuf>,
+    /// Removes a temporary copy of an object when dropped.
+    _scratch: Option<Scratch>,
+    digest: Option<FileDigest>,
+}
+
+enum Input {
+    File(File),
+    /// A copy of input that can be read only once.
+    Spooled(Box<SpooledTempFile>),
+}
+
+trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek> ReadSeek for T {}
+
+impl Input {
+    /// Returns it for reading from the start.
+    fn rewound(&mut self) -> io::Result<&mut dyn ReadSeek> {
+        let input: &mut dyn ReadSeek = match self {
+            Self::File(file) => file,
+            Self::Spooled(spooled) => spooled.as_mut(),
+        };
+        input.rewind()?;
+        Ok(input)
+    }
+
+    /// Returns it as a file, for formats that are not read sequentially.
+    fn file(&mut self) -> io::Result<File> {
         match self {
-            Self::File(path) => Some(path),
-            Self::Fetched(scratch) => Some(scratch.path()),
-            Self::Spooled(_) | Self::Lake(_) | Self::Table(_) => None,
+            Self::File(file) => file.try_clone(),
+            Self::Spooled(spooled) => {
+                spooled.rewind()?;
+                let mut file = tempfile::tempfile()?;
+                io::copy(spooled, &mut file)?;
+                Ok(file)
+            }
         }
     }
 }
@@ -65,18 +97,70 @@ pub(crate) struct FileDigest {
     pub(crate) sha256: String,
 }
 
+/// Hashes what is read through it, if requested.
+struct HashingReader<R> {
+    inner: R,
+    hash: Option<Sha256>,
+    bytes: u64,
+}
+
+impl<R: Read> HashingReader<R> {
+    fn new(inner: R, is_hashed: bool) -> Self {
+        Self {
+            inner,
+            hash: is_hashed.then(Sha256::new),
+            bytes: 0,
+        }
+    }
+
+    /// Reads the rest, and returns the digest of everything.
+    fn finish(mut self) -> io::Result<Option<FileDigest>> {
+        if self.hash.is_some() {
+            let mut buffer = vec![0; 128 * 1024];
+            loop {
+                match self.read(&mut buffer) {
+                    Ok(0) => break,
+                    Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        Ok(self.hash.map(|hash| FileDigest {
+            bytes: self.bytes,
+            sha256: hexadecimal(&hash.finalize()),
+        }))
+    }
+}
+
+impl<R: Read> Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        if let Some(hash) = &mut self.hash {
+            hash.update(&buffer[..length]);
+            self.bytes += length as u64;
+        }
+        Ok(length)
+    }
+}
+
 impl RecordSource {
     fn new(name: String, kind: SourceKind) -> Self {
         Self {
             name,
             kind,
             may_be_empty: false,
+            is_hashed: false,
         }
     }
 
     /// Accepts a file without a byte as complete, regardless of its name.
     pub(crate) fn allow_empty(&mut self) {
         self.may_be_empty = true;
+    }
+
+    /// Computes the digest of a file while it is read, if its format allows that.
+    pub(crate) fn hash_while_reading(&mut self) {
+        self.is_hashed = true;
     }
 
     /// Opens the file at `path`, or standard input for `-`.
@@ -93,12 +177,24 @@ impl RecordSource {
         }
         let name = format!("`{}`", text::one_line(&text));
         if let Some(address) = ObjectAddress::parse(path)? {
-            let kind = SourceKind::Fetched(cloud::download(&address)?);
-            return Ok(Self::new(name, kind));
+            let scratch = cloud::download(&address)?;
+            let path = scratch.path().to_owned();
+            return Self::open_file(name, &path, Some(scratch));
         }
         if let Some(lake) = Lake::find(path)? {
-            return Ok(Self::new(name, SourceKind::Lake(lake.files()?)));
+            let kind = SourceKind::Lake(lake.files()?, Vec::new());
+            return Ok(Self::new(name, kind));
         }
+        Self::open_file(name, path, None)
+    }
+
+    fn open_in_lake(path: &Path) -> Result<Self, Failure> {
+        let name = format!("`{}`", text::one_line(&path.to_string_lossy()));
+        Self::open_file(name, path, None)
+    }
+
+    /// Opens the local file at `path`; `scratch` removes it when dropped.
+    fn open_file(name: String, path: &Path, scratch: Option<Scratch>) -> Result<Self, Failure> {
         let refuse = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::NotFound => "check the name of the file",
@@ -113,8 +209,13 @@ impl RecordSource {
         if !metadata.is_file() {
             return Self::spool(name, file);
         }
-        let kind = SourceKind::File(path.to_owned());
-        Ok(Self::new(name, kind))
+        let file = SourceFile {
+            input: Input::File(file),
+            path: Some(path.to_owned()),
+            _scratch: scratch,
+            digest: None,
+        };
+        Ok(Self::new(name, SourceKind::File(file)))
     }
 
     /// Returns the table; `None` if it is not one.
@@ -134,12 +235,25 @@ impl RecordSource {
                     "it is copied to a temporary file first: check that there is enough disk space",
                 )
         })?;
-        let kind = SourceKind::Spooled(Box::new(spooled));
-        Ok(Self::new(name, kind))
+        let file = SourceFile {
+            input: Input::Spooled(Box::new(spooled)),
+            path: None,
+            _scratch: None,
+            digest: None,
+        };
+        Ok(Self::new(name, SourceKind::File(file)))
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the files of a lake; `None` if it is not one.
+    pub(crate) fn lake(&self) -> Option<&[PathBuf]> {
+        match &self.kind {
+            SourceKind::Lake(files, _) => Some(files),
+            _ => None,
+        }
     }
 
     /// Passes each record to `each`. Cells without a header are those of `layout`.
@@ -148,159 +262,129 @@ impl RecordSource {
         layout: Option<&[usize]>,
         each: &mut RecordHandler<'_>,
     ) -> Result<FileInfo, Failure> {
-        if let SourceKind::Lake(files) = &self.kind {
-            return read_lake(files, layout, each);
-        }
-        let name = self.name.clone();
-        self.read_detected(layout, each)
-            .map_err(|error| error.into_failure(&name))
-    }
-
-    /// Returns the files of a lake; `None` if it is not one.
-    pub(crate) fn lake(&self) -> Option<&[PathBuf]> {
-        match &self.kind {
-            SourceKind::Lake(files) => Some(files),
-            _ => None,
-        }
-    }
-
-    fn read_detected(
-        &mut self,
-        layout: Option<&[usize]>,
-        each: &mut RecordHandler<'_>,
-    ) -> Result<FileInfo, ReadError> {
-        if let SourceKind::Table(reader) = &self.kind {
-            return read_table(reader, each);
-        }
-        let extension = self.kind.path().and_then(detect::extension);
-        let may_be_empty = self.may_be_empty || self.kind.path().is_some_and(detect::may_be_empty);
-        let (head, rest) = peek(self.bytes()?)?;
-        if head.is_empty() && !may_be_empty {
-            return Err(ReadError::cut_short("it has no bytes"));
-        }
-        if detect::is_database(&head) {
-            drop(rest);
-            if let Some(path) = self.kind.path() {
-                sqlite::read::check_length(path, &head)?;
+        let (is_hashed, may_be_empty) = (self.is_hashed, self.may_be_empty);
+        let read = match &mut self.kind {
+            SourceKind::File(file) => file.read(is_hashed, may_be_empty, layout, each),
+            SourceKind::Lake(files, digests) => {
+                digests.clear();
+                return read_lake(files, is_hashed.then_some(digests), layout, each);
             }
-            return match self.kind.path() {
-                Some(path) if archive::is_archive(path) => archive::read(path, each),
-                Some(path) => sqlite::read(path, each),
-                None => Err(ReadError::Foreign {
-                    why: "is a database, which cannot be read from a pipe".to_owned(),
-                    hint: "pass the name of the file",
-                }),
-            };
-        }
-        if detect::is_parquet(&head) {
-            drop(rest);
-            return parquet::read(self.file()?, each);
-        }
-        if detect::is_zip(&head) {
-            drop(rest);
-            return match &mut self.kind {
-                SourceKind::File(path) => xlsx::read(BufReader::new(File::open(path)?), each),
-                SourceKind::Fetched(scratch) => {
-                    xlsx::read(BufReader::new(File::open(scratch.path())?), each)
-                }
-                SourceKind::Spooled(spooled) => {
-                    spooled.rewind()?;
-                    xlsx::read(BufReader::new(spooled), each)
-                }
-                SourceKind::Lake(_) | SourceKind::Table(_) => Err(no_bytes().into()),
-            };
-        }
-        let compression = detect::compression(&head);
-        let bytes = head.chain(rest);
-        let unpacked: Box<dyn Read + '_> = match compression {
-            Packing::None => Box::new(bytes),
-            Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
-            Packing::Zstd => Box::new(zstd::Decoder::new(bytes)?),
+            SourceKind::Table(reader) => read_table(reader, each),
         };
-        let (head, rest) = peek(unpacked)?;
-        let format = detect::format(extension.as_deref(), &head)?;
-        let bytes = head.chain(rest);
-        match format {
-            DetectedFormat::Array => json::read(bytes, split::Shape::Flat, false, each),
-            DetectedFormat::Lines => json::read(bytes, split::Shape::Lines, false, each),
-            DetectedFormat::Singer => json::read(bytes, split::Shape::Lines, true, each),
-            DetectedFormat::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
-        }
+        read.map_err(|error| error.into_failure(&self.name))
     }
 
     /// Returns the size and hash of the file, without unpacking it; `None` for a table or a lake.
     pub(crate) fn measure(&mut self) -> Result<Option<FileDigest>, Failure> {
-        if let SourceKind::Lake(_) | SourceKind::Table(_) = self.kind {
+        let SourceKind::File(file) = &mut self.kind else {
             return Ok(None);
-        }
-        let name = self.name.clone();
-        let measure = |mut bytes: Box<dyn Read + '_>| {
-            let (mut hash, mut count) = (Sha256::new(), 0);
-            let mut room = vec![0; 128 * 1024];
-            loop {
-                match bytes.read(&mut room) {
-                    Ok(0) => break,
-                    Ok(length) => {
-                        hash.update(&room[..length]);
-                        count += length as u64;
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(FileDigest {
-                bytes: count,
-                sha256: hexadecimal(&hash.finalize()),
-            })
         };
-        self.bytes()
-            .and_then(measure)
-            .map(Some)
-            .map_err(|error| ReadError::from(error).into_failure(&name))
+        let measured = file.measure().map(|()| file.digest.clone());
+        measured.map_err(|error| ReadError::from(error).into_failure(&self.name))
     }
 
-    /// Opens it as a file, for formats that are not read sequentially.
-    fn file(&mut self) -> io::Result<File> {
-        match &mut self.kind {
-            SourceKind::File(path) => File::open(path),
-            SourceKind::Fetched(scratch) => File::open(scratch.path()),
-            SourceKind::Spooled(spooled) => {
-                spooled.rewind()?;
-                let mut file = tempfile::tempfile()?;
-                io::copy(spooled, &mut file)?;
-                Ok(file)
-            }
-            SourceKind::Lake(_) | SourceKind::Table(_) => Err(no_bytes()),
+    /// Returns the sizes and hashes of the files of a lake, in their order; empty if it is not a lake.
+    pub(crate) fn measure_lake(&mut self) -> Result<Vec<FileDigest>, Failure> {
+        let SourceKind::Lake(files, digests) = &mut self.kind else {
+            return Ok(Vec::new());
+        };
+        for file in &files[digests.len()..] {
+            digests.extend(Self::open_in_lake(file)?.measure()?);
         }
-    }
-
-    /// Opens it for reading from the start.
-    fn bytes(&mut self) -> io::Result<Box<dyn Read + '_>> {
-        Ok(match &mut self.kind {
-            SourceKind::File(path) => Box::new(File::open(path)?),
-            SourceKind::Fetched(scratch) => Box::new(File::open(scratch.path())?),
-            SourceKind::Spooled(spooled) => {
-                spooled.rewind()?;
-                Box::new(spooled)
-            }
-            SourceKind::Lake(_) | SourceKind::Table(_) => return Err(no_bytes()),
-        })
+        Ok(digests.clone())
     }
 }
 
-fn no_bytes() -> io::Error {
-    io::Error::other("it is not a file")
+impl SourceFile {
+    fn measure(&mut self) -> io::Result<()> {
+        if self.digest.is_none() {
+            self.digest = HashingReader::new(self.input.rewound()?, true).finish()?;
+        }
+        Ok(())
+    }
+
+    /// Detects the format and reads the records.
+    fn read(
+        &mut self,
+        is_hashed: bool,
+        may_be_empty: bool,
+        layout: Option<&[usize]>,
+        each: &mut RecordHandler<'_>,
+    ) -> Result<FileInfo, ReadError> {
+        let path = self.path.as_deref();
+        let extension = path.and_then(detect::extension);
+        let may_be_empty = may_be_empty || path.is_some_and(detect::may_be_empty);
+        let is_hashed = is_hashed && self.digest.is_none();
+        let mut bytes = HashingReader::new(self.input.rewound()?, is_hashed);
+        let head = peek(&mut bytes)?;
+        if head.is_empty() && !may_be_empty {
+            return Err(ReadError::cut_short("it has no bytes"));
+        }
+        if detect::is_database(&head) {
+            let Some(path) = path else {
+                return Err(ReadError::Foreign {
+                    why: "is a database, which cannot be read from a pipe".to_owned(),
+                    hint: "pass the name of the file",
+                });
+            };
+            sqlite::read::check_length(path, &head)?;
+            return if archive::is_archive(&head) {
+                archive::read(path, each)
+            } else {
+                sqlite::read(path, each)
+            };
+        }
+        if detect::is_parquet(&head) {
+            return parquet::read(self.input.file()?, each);
+        }
+        if detect::is_zip(&head) {
+            return xlsx::read(BufReader::new(self.input.rewound()?), each);
+        }
+        let info = read_text(&head, &mut bytes, extension.as_deref(), layout, each)?;
+        if let Some(digest) = bytes.finish()? {
+            self.digest = Some(digest);
+        }
+        Ok(info)
+    }
 }
 
-/// Reads one file after another. The combined facts are those that are true for each.
+/// Reads a text format, which may be compressed. `head` is the beginning.
+fn read_text(
+    head: &[u8],
+    rest: &mut dyn Read,
+    extension: Option<&str>,
+    layout: Option<&[usize]>,
+    each: &mut RecordHandler<'_>,
+) -> Result<FileInfo, ReadError> {
+    let bytes = head.chain(rest);
+    let mut unpacked: Box<dyn Read + '_> = match detect::compression(head) {
+        Packing::None => Box::new(bytes),
+        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
+        Packing::Zstd => Box::new(zstd::Decoder::new(bytes)?),
+    };
+    let head = peek(&mut unpacked)?;
+    let format = detect::format(extension, &head)?;
+    let bytes = head.chain(unpacked);
+    match format {
+        DetectedFormat::Array => json::read(bytes, split::Shape::Flat, false, each),
+        DetectedFormat::Lines => json::read(bytes, split::Shape::Lines, false, each),
+        DetectedFormat::Singer => json::read(bytes, split::Shape::Lines, true, each),
+        DetectedFormat::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
+    }
+}
+
+/// Reads one file after another, and adds their `digests` if requested. The combined facts are those that are
+/// true for each.
 fn read_lake(
     files: &[PathBuf],
+    mut digests: Option<&mut Vec<FileDigest>>,
     layout: Option<&[usize]>,
     each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, Failure> {
     let mut all: Option<FileInfo> = None;
     for file in files {
-        let mut source = RecordSource::open(file)?;
+        let mut source = RecordSource::open_in_lake(file)?;
+        source.is_hashed = digests.is_some();
         let name = source.name().to_owned();
         let mut has_enough = false;
         let info = source.read(layout, &mut |record| {
@@ -317,6 +401,9 @@ fn read_lake(
         });
         if has_enough {
             break;
+        }
+        if let Some(digests) = &mut digests {
+            digests.extend(source.measure()?);
         }
     }
     let all = all.unwrap_or_default();
@@ -343,6 +430,7 @@ fn read_table(reader: &TableReader, each: &mut RecordHandler<'_>) -> Result<File
         let record = Record {
             values: &row,
             columns: rows.columns,
+            schema: Schema::Shared,
             known_valid: false,
             place: RecordPlace::Batch(count),
         };
@@ -353,9 +441,75 @@ fn read_table(reader: &TableReader, each: &mut RecordHandler<'_>) -> Result<File
     Ok(info)
 }
 
-/// Reads the beginning; returns it with the rest of the input.
-fn peek<'a>(mut bytes: Box<dyn Read + 'a>) -> io::Result<(Vec<u8>, Box<dyn Read + 'a>)> {
+/// Reads the beginning.
+fn peek(bytes: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    (&mut bytes).take(HEAD).read_to_end(&mut head)?;
-    Ok((head, bytes))
+    bytes.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS};
+    use crate::verify::{Scope, index};
+
+    const CSV: &str = "batch_id,crop_type\na,x\nb,y\n";
+
+    /// Opens a file, which is then removed: it cannot be opened again.
+    fn removed(name: &str, text: &str) -> RecordSource {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        RecordSource::open(&path).expect("a file")
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_opened_once_and_hashed_while_it_is_read() {
+        let json = r#"[{"batch_id":"a"},{"batch_id":"b"}]"#;
+        for (name, text) in [("a.csv", CSV), ("a.json", json)] {
+            let mut measured = removed(name, text);
+            let digest = measured.measure().expect("measured").expect("a file");
+            assert_eq!(digest.bytes, text.len() as u64);
+            let mut source = removed(name, text);
+            source.hash_while_reading();
+            for stops in [true, false] {
+                let mut count = 0;
+                let info = source.read(None, &mut |_| {
+                    count += 1;
+                    Ok(if stops {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    })
+                });
+                info.expect("records");
+                assert_eq!(count, if stops { 1 } else { 2 });
+                let SourceKind::File(file) = &source.kind else {
+                    panic!("{name} is a file");
+                };
+                assert_eq!(file.digest.as_ref(), Some(&digest), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_columns_of_the_first_row_are_those_of_the_file() {
+        let scope = Scope {
+            columns: ALL_COLUMNS,
+            unknown_fields: true,
+            version: crate::batch::digest::VERSION,
+        };
+        let columns_of = |text: &str, adapts| {
+            let scan = index(&mut removed("a.csv", text), None, scope, adapts);
+            scan.expect("a file").0.scope.columns
+        };
+        let crop = COLUMNS.iter().position(|column| column.name == "crop_type");
+        let both = 1 << BATCH_ID | 1 << crop.expect("a column");
+        assert_eq!(columns_of(CSV, true), both);
+        assert_eq!(columns_of(CSV, false), ALL_COLUMNS);
+        // Each batch must have an identifier, or the file is read again.
+        assert_eq!(columns_of("crop_type\nx\n", true), both);
+    }
 }

@@ -13,7 +13,7 @@ use crate::batch::{Representation, find_column, whole_second};
 use crate::error::{Failure, Kind};
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
-use crate::verify::{self, FileDigest, FileScan, RecordSource, Scope};
+use crate::verify::{self, FileDigest, FileScan, Scope};
 
 /// A manifest, parsed.
 pub(super) struct Expected {
@@ -138,10 +138,9 @@ impl Expected {
         scan: &FileScan,
         scope: &Scope,
     ) -> Result<ManifestResult, Failure> {
-        let files = match file.source.lake() {
-            Some(files) => Some(self.compare_files(files)?),
-            None => None,
-        };
+        let digests = file.source.measure_lake()?;
+        let files = file.source.lake();
+        let files = files.map(|files| self.compare_files(files, &digests));
         let claim = if files.is_some() {
             self.whole(None, false)
         } else {
@@ -185,7 +184,7 @@ impl Expected {
     }
 
     /// Compares the files of a lake with those of the manifest.
-    fn compare_files(&self, files: &[PathBuf]) -> Result<LakeFiles, Failure> {
+    fn compare_files(&self, files: &[PathBuf], digests: &[FileDigest]) -> LakeFiles {
         let mut found = LakeFiles::default();
         let mut entries: Vec<Option<&ManifestFile>> =
             self.manifest.files.iter().map(Some).collect();
@@ -195,29 +194,28 @@ impl Expected {
         };
         let mut others = Vec::new();
         let mut pairs = Vec::new();
-        for path in files {
+        for (path, digest) in files.iter().zip(digests) {
             match take(&|file| self.is_at(file, path)) {
-                Some(entry) => pairs.push((path, entry)),
-                None => others.push(path),
+                Some(entry) => pairs.push((path, digest, entry)),
+                None => others.push((path, digest)),
             }
         }
         // The lake may have been moved as a whole.
-        for path in others {
+        for (path, digest) in others {
             match take(&|file| self.has_moved(file, path)) {
-                Some(entry) => pairs.push((path, entry)),
+                Some(entry) => pairs.push((path, digest, entry)),
                 None => found.unlisted.add(&path.to_string_lossy()),
             }
         }
-        for (path, entry) in pairs {
-            let measured = RecordSource::open(path)?.measure()?;
-            if same_bytes(entry, measured.as_ref()) == Some(false) {
+        for (path, digest, entry) in pairs {
+            if same_bytes(entry, Some(digest)) == Some(false) {
                 found.altered.add(&path.to_string_lossy());
             }
         }
         for entry in entries.into_iter().flatten() {
             found.missing.add(&entry.path);
         }
-        Ok(found)
+        found
     }
 
     /// Finds what the manifest says about this file: about all batches, or about one of several files.

@@ -100,7 +100,7 @@ impl Refetch {
             unknown_fields: file.fields.is_none() && expected_scope.unknown_fields,
             ..expected_scope
         };
-        let (scan, ledger) = file.index(&scope)?;
+        let (scan, ledger) = file.index(scope, false)?;
         warn_of_oddities(file.source.name(), &scan);
         let lenient = expected.is_some_and(Expected::lenient);
         scan.info.check_types(file.source.name(), lenient)?;

@@ -80,8 +80,11 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         return Err(no_digest_for(fields, expected).into());
     }
     let mut source = RecordSource::open(&args.file)?;
-    if expected.as_ref().is_some_and(Expected::has_empty_file) {
-        source.allow_empty();
+    if let Some(expected) = &expected {
+        source.hash_while_reading();
+        if expected.has_empty_file() {
+            source.allow_empty();
+        }
     }
     tables::connect(&mut source, context)?;
     tables::limit(&mut source, args, expected.as_ref())?;
@@ -135,15 +138,15 @@ fn compare_with_manifest(
     expected: Option<&Expected>,
 ) -> Result<VerifyReport, Failure> {
     let Some(expected) = expected else {
-        let (scan, scope) = file.scan_alone()?;
+        let scan = file.scan_alone()?;
         warn_of_oddities(file.source.name(), &scan);
         scan.info.check_types(file.source.name(), true)?;
-        let mut report = VerifyReport::new(file, &scan, scope);
+        let mut report = VerifyReport::new(file, &scan, scan.scope);
         report.claim = scan.info.embedded_digest.filter(|_| file.fields.is_none());
         return Ok(report);
     };
     let scope = expected.scope();
-    let (scan, _) = file.index(&scope)?;
+    let (scan, _) = file.index(scope, false)?;
     warn_of_oddities(file.source.name(), &scan);
     let lenient = expected.lenient();
     scan.info.check_types(file.source.name(), lenient)?;
@@ -154,14 +157,15 @@ fn compare_with_manifest(
 
 /// Compares a file with another.
 fn compare_with_file(file: &mut Subject, mut other: RecordSource) -> Result<VerifyReport, Failure> {
-    let mut scope = file.first_scope();
+    let (mut scope, mut adapts) = (file.first_scope(), file.fields.is_none());
     loop {
-        let (scan, ledger) = file.index(&scope)?;
+        let (scan, ledger) = file.index(scope, adapts)?;
+        scope = scan.scope;
         let mut comparison = Comparison::new(ledger, scope);
         let other_scan = comparison.read(&mut other)?;
         let settled = scope.settled(file.fields, &scan, &other_scan);
         if settled != scope {
-            scope = settled;
+            (scope, adapts) = (settled, false);
             continue;
         }
         warn_of_oddities(file.source.name(), &scan);

@@ -21,8 +21,13 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    pub(super) fn index(&mut self, scope: &Scope) -> Result<(FileScan, Ledger), Failure> {
-        verify::index(&mut self.source, self.layout.as_deref(), scope)
+    /// Reads the file, over the columns of `scope`; if `adapts`, over those of its first batch.
+    pub(super) fn index(
+        &mut self,
+        scope: Scope,
+        adapts: bool,
+    ) -> Result<(FileScan, Ledger), Failure> {
+        verify::index(&mut self.source, self.layout.as_deref(), scope, adapts)
     }
 
     /// Returns the scope to start with: most exports have all fields.
@@ -35,22 +40,23 @@ impl Subject {
     }
 
     /// Reads the file and computes its digest over the columns that it has.
-    pub(super) fn scan_alone(&mut self) -> Result<(FileScan, Scope), Failure> {
-        let mut scope = self.first_scope();
+    pub(super) fn scan_alone(&mut self) -> Result<FileScan, Failure> {
+        let (mut scope, mut adapts) = (self.first_scope(), self.fields.is_none());
         loop {
-            let (scan, _) = self.index(&scope)?;
+            let (scan, _) = self.index(scope, adapts)?;
             let columns = self.fields.or(scan.columns).unwrap_or(ALL_COLUMNS);
             let claim = scan.info.embedded_digest.as_ref();
             let version = claim.map_or(scope.version, |claim| claim.digest_version);
             let version = if version == 1 { 1 } else { digest::VERSION };
-            if (columns, version) == (scope.columns, scope.version) {
-                return Ok((scan, scope));
-            }
             scope = Scope {
                 columns,
                 version,
                 ..scope
             };
+            if scope == scan.scope {
+                return Ok(scan);
+            }
+            adapts = false;
         }
     }
 }

@@ -9,7 +9,7 @@ use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use super::detect::{DetectedDialect, MARK, with_point};
 use super::lines::{BadLine, LineChecker};
 use crate::batch::{COLUMNS, FieldType, Values, is_number};
-use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 
 /// The largest row: a batch is well below a kilobyte. Without a limit, one stray quote would turn the rest
 /// of the file into one cell.
@@ -89,6 +89,7 @@ pub(crate) fn read(
         let record = Record {
             values: &row,
             columns,
+            schema: Schema::Fixed,
             known_valid: false,
             place,
         };

@@ -147,6 +147,7 @@ impl Receiver<'_, '_> {
         let record = Record {
             values: batch,
             columns: batch.columns(),
+            schema: Schema::Free,
             known_valid: batch.is_usual(),
             place: RecordPlace::Batch(self.count),
         };

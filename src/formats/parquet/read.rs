@@ -35,7 +35,8 @@ use ::parquet::schema::types::ColumnDescriptor;
 
 use crate::batch::{ALL_COLUMNS, COLUMNS, FieldType, Values, find_column};
 use crate::formats::record::{
-    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
+    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema,
+    parse_digest_version,
 };
 use crate::terminal;
 use audit::{Claims, ColumnAudit, Sorted};
@@ -85,6 +86,7 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
                 let record = Record {
                     values: &rows.row(row),
                     columns: bits,
+                    schema: Schema::Fixed,
                     known_valid: false,
                     place: RecordPlace::Batch(count),
                 };

@@ -9,11 +9,14 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::batch::{COLUMNS, Column, FieldType, Values, find_column};
 use crate::error::{self, Failure};
-use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, is_damage_error};
 
 /// The column of fields that the interface does not know.
 const EXTRA: &str = "extra";
+
+/// The page cache of SQLite: negative, so in KiB.
+const CACHE: i32 = -8192;
 
 /// Rejects a file that is shorter than its header says.
 pub(crate) fn check_length(path: &Path, head: &[u8]) -> Result<(), ReadError> {
@@ -63,6 +66,7 @@ pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo
         let record = Record {
             values: row,
             columns,
+            schema: Schema::Fixed,
             known_valid: false,
             place: RecordPlace::Batch(count),
         };
@@ -119,6 +123,9 @@ impl ExportTable {
         let failure =
             |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
         let db = connect(path, flags).map_err(failure)?;
+        // The check of the pages looks up each row in the index, in random order.
+        db.pragma_update(None, "cache_size", CACHE)
+            .map_err(failure)?;
         check_table(&db, path)?;
         let (mut columns, mut unknown) = (Vec::new(), Vec::new());
         for name in column_names(&db).map_err(failure)? {

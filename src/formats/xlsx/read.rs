@@ -22,7 +22,8 @@ use crate::batch::{
     BATCH_ID, COLUMNS, Column, FieldType, Timestamp, Values, find_column, find_heading, is_number,
 };
 use crate::formats::record::{
-    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
+    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema,
+    parse_digest_version,
 };
 use crate::terminal;
 use package::{Package, SheetFacts};
@@ -344,6 +345,7 @@ impl SheetRow {
         let record = Record {
             values: &*self,
             columns,
+            schema: Schema::Fixed,
             known_valid: false,
             place: RecordPlace::Batch(count),
         };
