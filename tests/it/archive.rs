@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Ended, Reply, Request, SOON, Server, export, run, trayscan};
+use crate::harness::{Output, Reply, Request, SOON, Server, export, run, trayscan};
 
 /// An archive of the 250 batches of the sandbox, in a temporary folder.
 struct Archive {
@@ -36,9 +36,8 @@ impl Archive {
         archive
     }
 
-    fn sync(&self, args: &[&str]) -> Ended {
-        let ended = run(&[&["sync", self.name(), "--sandbox"], args].concat());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+    fn sync(&self, args: &[&str]) -> Output {
+        let ended = run(&[&["sync", self.name(), "--sandbox"], args].concat()).expect(0);
         ended
     }
 
@@ -56,8 +55,8 @@ impl Archive {
 
     /// Exports directly from the archive.
     fn export(&self, args: &[&str]) -> String {
-        let ended = run(&[&["export", "--archive", self.name(), "-f", "json"], args].concat());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ended =
+            run(&[&["export", "--archive", self.name(), "-f", "json"], args].concat()).expect(0);
         ended.stdout
     }
 
@@ -93,8 +92,7 @@ fn batch_with(id: &str, created: &str, rest: &str) -> String {
 }
 
 fn exported(server: &Server, args: &[&str]) -> String {
-    let ended = export(server, &[&["-f", "json"], args].concat());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = export(server, &[&["-f", "json"], args].concat()).expect(0);
     ended.stdout
 }
 
@@ -271,8 +269,7 @@ fn a_batch_without_a_creation_date_comes_before_all_others() {
         assert_eq!(ids(&expected).len(), 253);
         assert_eq!(exported(&server, &args), expected, "{workers}");
     }
-    let ended = export(&server, &["-f", "json"]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    export(&server, &["-f", "json"]).expect(7);
 }
 
 #[test]
@@ -290,7 +287,7 @@ fn an_archive_synced_from_a_served_archive_has_the_same_batches() {
     assert!(ended.stderr.contains("226 added"), "{ended:?}");
     let digest = |source: &str| {
         let (out, manifest) = (archive.at("out.json"), archive.at("manifest.json"));
-        let ended = run(&[
+        run(&[
             "export",
             "--archive",
             source,
@@ -298,8 +295,8 @@ fn an_archive_synced_from_a_served_archive_has_the_same_batches() {
             &out,
             "--manifest",
             &manifest,
-        ]);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ])
+        .expect(0);
         let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
         assert_eq!(manifest["batches"], 226);
         manifest["set_digest"].clone()
@@ -326,14 +323,10 @@ fn an_archive_synced_from_a_served_archive_has_the_same_batches() {
 }
 
 /// Syncs the archive at `path` from `server`.
-fn sync(server: &Server, path: &str, args: &[&str]) -> Ended {
+fn sync(server: &Server, path: &str, args: &[&str]) -> Output {
     let mut command = trayscan(&[&["sync", path, "--retry-wait", "0s"], args].concat());
-    command
-        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-        .env("TRAYSCAN_CLIENT_ID", "sandbox")
-        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
-    let ended = Ended::of(command.output().unwrap());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    command.service(server);
+    let ended = command.output().expect(0);
     ended
 }
 
@@ -422,14 +415,8 @@ fn an_export_restarts_after_a_change_and_has_each_batch_once() {
     let server = archive.serve(&["--page-size", "10", "--fault", "latency:40ms"]);
     let file = archive.at("out.json");
     let args = ["export", "-o", &file, "--parallel", "1", "-vv"];
-    let mut child = trayscan(&args)
-        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-        .env("TRAYSCAN_CLIENT_ID", "sandbox")
-        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut child = trayscan(&args).service(&server).start();
+    let mut stderr = child.stderr.take().unwrap().lines();
     let mut pages = 0;
     while pages < 5 {
         let line = stderr.next().unwrap().unwrap();
@@ -440,7 +427,7 @@ fn an_export_restarts_after_a_change_and_has_each_batch_once() {
     archive.add(&batch("new", "2023-01-01T00:00:00Z"));
     ask(&server, &server.token("v2"), "");
     let rest: Vec<String> = stderr.map(Result::unwrap).collect();
-    assert!(child.wait().unwrap().success(), "{rest:?}");
+    assert!(child.wait().success(), "{rest:?}");
     let restarts = rest
         .iter()
         .filter(|line| line.contains("again from its start"));
@@ -568,17 +555,15 @@ fn the_startup_message_names_the_archive() {
             "-v",
         ];
         let mut child = trayscan(&[&fixed[..], args].concat())
-            .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            .start();
+        let mut lines = child.stdout.take().unwrap().lines();
         let found = lines.find_map(|line| {
             let line = line.unwrap();
             Some(line.trim().strip_prefix("batches ")?.trim().to_owned())
         });
-        child.kill().unwrap();
-        child.wait().unwrap();
+        child.kill();
+        child.wait();
         found.unwrap()
     };
     let from = format!("(`{}`, kept up to date)", archive.name());

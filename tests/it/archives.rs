@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OpenFlags};
@@ -13,39 +12,16 @@ use tempfile::TempDir;
 
 use crate::export::texts;
 use crate::files::names;
-use crate::harness::{Ended, Server, trayscan};
+use crate::harness::{Output, Run, Server, Service, trayscan};
 use crate::nursery::Nursery;
 
 const SECRET: &str = "archive-secret-hunter5";
-
-/// A service to sync from.
-pub(crate) trait Service {
-    /// Returns the address, the client ID and the client secret.
-    fn access(&self) -> [String; 3];
-}
-
-impl Service for Server {
-    fn access(&self) -> [String; 3] {
-        let address = format!("http://{}", self.address);
-        [address, self.client_id.clone(), self.client_secret.clone()]
-    }
-}
 
 impl Service for Nursery {
     fn access(&self) -> [String; 3] {
         let address = self.service.base_url();
         [address, "client".to_owned(), SECRET.to_owned()]
     }
-}
-
-/// Sets the address and credentials of `service`.
-pub(crate) fn with_access(command: &mut Command, service: &impl Service) {
-    let [address, id, secret] = service.access();
-    command
-        .env("TRAYSCAN_BASE_URL", address)
-        .env("TRAYSCAN_CLIENT_ID", id)
-        .env("TRAYSCAN_CLIENT_SECRET", secret)
-        .env("TRAYSCAN_RETRY_WAIT", "0s");
 }
 
 /// An archive in a temporary folder.
@@ -62,17 +38,17 @@ impl Shelf {
     }
 
     /// Returns a `sync` command.
-    pub(crate) fn command(&self, service: &impl Service, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, service: &impl Service, args: &[&str]) -> Run {
         let mut command = trayscan(&["sync"]);
-        with_access(&mut command, service);
+        command.service(service);
         command.arg(&self.path).args(args);
         command
     }
 
     /// Runs `sync`, and asserts that it printed no secret.
     #[track_caller]
-    pub(crate) fn sync(&self, service: &impl Service, args: &[&str]) -> Ended {
-        let ended = Ended::of(self.command(service, args).output().unwrap());
+    pub(crate) fn sync(&self, service: &impl Service, args: &[&str]) -> Output {
+        let ended = self.command(service, args).output();
         let [_, _, secret] = service.access();
         for printed in [&ended.stdout, &ended.stderr] {
             assert!(
@@ -92,7 +68,7 @@ impl Shelf {
 
     /// Runs `sync`, which must succeed.
     #[track_caller]
-    pub(crate) fn complete(&self, service: &impl Service, args: &[&str]) -> Ended {
+    pub(crate) fn complete(&self, service: &impl Service, args: &[&str]) -> Output {
         let ended = self.sync(service, args);
         assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
         ended
@@ -100,17 +76,16 @@ impl Shelf {
 
     /// Runs `sync` without a service, for `--status` and `--changes`.
     #[track_caller]
-    pub(crate) fn inspect(&self, args: &[&str]) -> Ended {
+    pub(crate) fn inspect(&self, args: &[&str]) -> Output {
         let mut command = trayscan(&["sync"]);
-        let ended = Ended::of(command.arg(&self.path).args(args).output().unwrap());
+        let ended = command.arg(&self.path).args(args).output();
         assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
         ended
     }
 
     #[track_caller]
     pub(crate) fn status(&self) -> Value {
-        let ended = self.inspect(&["--status", "-f", "json"]);
-        serde_json::from_str(&ended.stdout).unwrap()
+        self.inspect(&["--status", "-f", "json"]).json()
     }
 
     /// Returns the lines of `--changes` as change, batch, field, old and new.
@@ -214,7 +189,7 @@ pub(crate) fn by_id(texts: Vec<String>) -> BTreeMap<String, String> {
 
 /// Returns the added, changed and unchanged batches that the last line reports.
 #[track_caller]
-pub(crate) fn counts(ended: &Ended) -> [u64; 3] {
+pub(crate) fn counts(ended: &Output) -> [u64; 3] {
     let last = ended.stderr.lines().last().unwrap_or_default();
     ["added", "changed", "unchanged"].map(|word| counted(last, word))
 }

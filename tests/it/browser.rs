@@ -4,18 +4,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::Server;
+use crate::harness::{Run, Server};
 use crate::nursery::{DAY, Item};
 use crate::report::{MADE, assert_self_contained, nursery, page, plain, sound};
 
@@ -86,7 +85,7 @@ impl Browser {
     fn run(&self, args: &[&str], page: &Path) -> (String, String) {
         let profile = TempDir::new_in(self.folder.path()).unwrap();
         let proxy = self.proxy.local_addr().unwrap();
-        let mut child = Command::new(&self.program)
+        let output = Run::new(&self.program)
             .args([
                 "--headless",
                 "--no-sandbox",
@@ -108,36 +107,12 @@ impl Browser {
             .env("HOME", profile.path())
             .args(args)
             .arg(format!("file://{}", page.display()))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let drain = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            stderr.read_to_end(&mut bytes).unwrap();
-            String::from_utf8_lossy(&bytes).into_owned()
-        });
-        let read = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            stdout.read_to_end(&mut bytes).unwrap();
-            String::from_utf8_lossy(&bytes).into_owned()
-        });
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break status;
-            }
-            if started.elapsed() > TIMEOUT {
-                child.kill().unwrap();
-                panic!("the browser timed out");
-            }
-            thread::sleep(Duration::from_millis(20));
-        };
-        let stderr = drain.join().unwrap();
-        assert!(status.success(), "{status}: {stderr}");
-        (read.join().unwrap(), stderr)
+            .limit(TIMEOUT)
+            .raw();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let stderr = text(&output.stderr);
+        assert!(output.status.success(), "{}: {stderr}", output.status);
+        (text(&output.stdout), stderr)
     }
 
     fn visit(&self, html: &str) -> Visit {

@@ -12,7 +12,7 @@ mod proxy;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -20,8 +20,8 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::files::{Running, SLOW};
-use crate::harness::{Ended, Server, trayscan};
+use crate::files::SLOW;
+use crate::harness::{Output, Pipe, Run, Running, Server, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
@@ -32,7 +32,7 @@ const LARGE: [&str; 4] = ["--batches", "15000", "--page-size", "1000"];
 
 /// The servers, and the process that reads from them.
 struct Servers {
-    talk: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
+    talk: Mutex<(ChildStdin, BufReader<Pipe>)>,
     s3: String,
     google: String,
     /// The file with the key of the service account.
@@ -41,13 +41,14 @@ struct Servers {
     azure: Option<String>,
     account: String,
     key: String,
-    _child: Child,
+    _child: Running,
 }
 
 /// Runs a command and returns whether it succeeded.
-fn succeeds(command: &mut Command) -> bool {
-    let done = command.stdin(Stdio::null()).output();
-    done.is_ok_and(|done| done.status.success())
+fn succeeds(command: &mut Run) -> bool {
+    command
+        .limit(std::time::Duration::from_secs(900))
+        .succeeds()
 }
 
 /// Returns a Python with the required packages, installed once and kept between runs.
@@ -56,7 +57,7 @@ fn python() -> Option<PathBuf> {
     let python = folder.join("venv/bin/python");
     let imports =
         "import moto.server, boto3, azure.storage.blob, google.cloud.storage, cryptography";
-    let is_ready = || succeeds(Command::new(&python).args(["-c", imports]));
+    let is_ready = || succeeds(Run::new(&python).args(["-c", imports]));
     if !is_ready() {
         let packages = [
             "moto[s3,server]==5.2.5",
@@ -65,12 +66,12 @@ fn python() -> Option<PathBuf> {
             "google-cloud-storage==3.17.1",
         ];
         succeeds(
-            Command::new("python3")
+            Run::new("python3")
                 .args(["-m", "venv"])
                 .arg(folder.join("venv")),
         );
         succeeds(
-            Command::new(&python)
+            Run::new(&python)
                 .args(["-m", "pip", "install", "-q"])
                 .args(packages),
         );
@@ -90,7 +91,7 @@ fn azurite() -> Option<PathBuf> {
             "--no-fund",
             "azurite@3.35.0",
         ];
-        succeeds(Command::new("npm").args(quiet).arg("--prefix").arg(&folder));
+        succeeds(Run::new("npm").args(quiet).arg("--prefix").arg(&folder));
     }
     main.exists().then_some(main)
 }
@@ -112,16 +113,14 @@ fn servers() -> Option<&'static Servers> {
             );
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/object-storage/servers.py");
-        let mut child = Command::new(python)
+        let mut child = Run::new(python)
             .arg(script)
             .args(azurite)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
             // moto prints a long traceback for every connection that is cut.
             .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut answers = BufReader::new(child.stdout.take().unwrap());
+            .start();
+        let mut answers = child.stdout.take().unwrap();
         let mut first = String::new();
         answers.read_line(&mut first).unwrap();
         let addresses: Value = serde_json::from_str(&first).expect("the addresses of the servers");
@@ -249,7 +248,7 @@ impl Bucket {
     }
 
     /// Sets the usual environment variables of the cloud provider.
-    fn with_keys<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    fn with_keys<'a>(&self, command: &'a mut Run) -> &'a mut Run {
         let servers = self.servers;
         match self.scheme {
             "s3" => command
@@ -269,7 +268,7 @@ impl Bucket {
     }
 
     /// Sets the endpoint of the store.
-    fn use_endpoint<'a>(&self, command: &'a mut Command, endpoint: &str) -> &'a mut Command {
+    fn use_endpoint<'a>(&self, command: &'a mut Run, endpoint: &str) -> &'a mut Run {
         let variable = match self.scheme {
             "s3" => "AWS_ENDPOINT_URL",
             "gs" => "GOOGLE_BASE_URL",
@@ -279,20 +278,17 @@ impl Bucket {
     }
 
     /// Sets the address and credentials of the service.
-    fn with_service<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command {
-        command
-            .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-            .env("TRAYSCAN_CLIENT_ID", &server.client_id)
-            .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
+    fn with_service<'a>(command: &'a mut Run, server: &Server) -> &'a mut Run {
+        command.service(server)
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    fn command(&self, words: &[&str]) -> Run {
         let mut command = trayscan(words);
         self.with_keys(&mut command);
         command
     }
 
-    fn export_command(&self, server: &Server, args: &[&str]) -> Command {
+    fn export_command(&self, server: &Server, args: &[&str]) -> Run {
         let mut command = self.command(&["export"]);
         Self::with_service(&mut command, server)
             .env("TRAYSCAN_RETRIES", "0")
@@ -300,13 +296,13 @@ impl Bucket {
         command
     }
 
-    fn export(&self, server: &Server, args: &[&str]) -> Ended {
+    fn export(&self, server: &Server, args: &[&str]) -> Output {
         self.ended(&mut self.export_command(server, args))
     }
 
     /// Runs a command and asserts that no secret is printed.
-    fn ended(&self, command: &mut Command) -> Ended {
-        let ended = Ended::of(command.output().unwrap());
+    fn ended(&self, command: &mut Run) -> Output {
+        let ended = command.output();
         for secret in [
             SECRET,
             &self.servers.key,
@@ -325,12 +321,12 @@ impl Bucket {
         ended
     }
 
-    fn verify(&self, args: &[&str]) -> Ended {
+    fn verify(&self, args: &[&str]) -> Output {
         self.ended(&mut self.command(&[&["verify"], args].concat()))
     }
 }
 
-fn assert_code(ended: &Ended, code: i32) {
+fn assert_code(ended: &Output, code: i32) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
 }
 
@@ -578,9 +574,9 @@ fn no_clobber_keeps_an_object_created_during_the_run() {
     for bucket in Bucket::all() {
         let address = bucket.address("a.csv");
         let mut command = bucket.export_command(&server, &["-o", &address, "--no-clobber"]);
-        let mut running = Running::in_the_middle(&mut command);
+        let mut running = command.start_until_third_page();
         bucket.ask("put", "a.csv", b"theirs");
-        let status = running.ends_within(crate::harness::PATIENCE);
+        let status = running.ends_within(crate::harness::LIMIT);
         assert_eq!(status.unwrap().code(), Some(8));
         assert_eq!(bucket.get("a.csv"), b"theirs");
         bucket.assert_no_incomplete_uploads();
@@ -608,10 +604,10 @@ fn an_interrupted_or_failed_run_keeps_the_old_object_and_leaves_no_parts() {
             let address = bucket.address(name);
             for (signal, code) in [("TERM", 143), ("INT", 130)] {
                 let args = [&["-o", &*address], args].concat();
-                let running = Running::in_the_middle(&mut bucket.export_command(&slow, &args));
+                let running = bucket.export_command(&slow, &args).start_until_third_page();
                 running.signal(signal);
                 let mut running = running;
-                let ended = running.ends_within(crate::harness::PATIENCE);
+                let ended = running.ends_within(crate::harness::LIMIT);
                 assert_eq!(ended.unwrap().code(), Some(code));
                 bucket.assert_no_incomplete_uploads();
             }
@@ -820,7 +816,7 @@ fn a_custom_certificate_is_trusted_if_configured() {
     let key = certified.signing_key.serialize_pem();
     fs::write(bucket.local("own.key"), key).unwrap();
     let endpoint = bucket.ask("tls", &bucket.local("own"), &[]);
-    let run = |mut command: Command, args: &[&str]| {
+    let run = |mut command: Run, args: &[&str]| {
         command.env("AWS_ENDPOINT_URL", endpoint.as_str().unwrap());
         bucket.ended(command.args(args))
     };
@@ -854,16 +850,10 @@ fn a_full_disk_for_the_temporary_file_is_reported_and_nothing_is_sent() {
             // Only this shell sees the mount, which disappears when it exits.
             let script = "mount -t tmpfs -o size=64k tmpfs \"$TMPDIR\" 2>/dev/null || exit 77
                 \"$0\" \"$@\"; code=$?; ls -A \"$TMPDIR\"; exit $code";
-            let mut outer = Command::new("unshare");
-            outer.args(["--mount", "/bin/sh", "-c", script]);
-            outer.arg(inner.get_program()).args(inner.get_args());
-            outer.env_clear().stdin(Stdio::null());
+            let mut outer = inner.under(&["unshare", "--mount", "/bin/sh", "-c", script]);
             outer.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-            for (key, value) in inner.get_envs() {
-                outer.env(key, value.unwrap_or_default());
-            }
             let disk = TempDir::new().unwrap();
-            let tried = outer.env("TMPDIR", disk.path()).output();
+            let tried = outer.env("TMPDIR", disk.path()).try_raw();
             let Some(output) = tried.ok().filter(|output| {
                 let refused = String::from_utf8_lossy(&output.stderr).contains("unshare");
                 output.status.code() != Some(77) && !refused
@@ -871,7 +861,7 @@ fn a_full_disk_for_the_temporary_file_is_reported_and_nothing_is_sent() {
                 eprintln!("skipped: this user may not mount a small disk");
                 return;
             };
-            let ended = Ended::of(output);
+            let ended = Output::of(output);
             assert_code(&ended, 8);
             assert_eq!(ended.stdout, "", "{ended:?}");
             for part in [&*address, "the disk is full"] {

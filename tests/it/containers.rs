@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Ended, export_with, run};
+use crate::harness::{Output, export_with, run};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
@@ -42,8 +42,7 @@ impl Exported {
             let answers = vec![Answer::ok(page(&batches, None))];
             let service = Scripted::answering(vec![token()], answers);
             let path = folder.path().join(name).to_str().unwrap().to_owned();
-            let ended = export_with(service.address, "secret", &[&["-o", &path], args].concat());
-            assert_eq!(ended.code, Some(0), "{ended:?}");
+            export_with(service.address, "secret", &[&["-o", &path], args].concat()).expect(0);
         }
         let bytes = fs::read(folder.path().join(name)).unwrap();
         let exported = Self {
@@ -60,7 +59,7 @@ impl Exported {
     }
 
     /// Verifies `bytes` in place of the export.
-    fn verify(&self, bytes: &[u8]) -> [Ended; 2] {
+    fn verify(&self, bytes: &[u8]) -> [Output; 2] {
         let path = self.path(&format!("altered-{}", self.name));
         fs::write(&path, bytes).unwrap();
         let whole = self.path("whole.ndjson");
@@ -210,8 +209,7 @@ fn an_archive_is_checked_as_sql_queries_see_it() {
     let whole = fs::read(&path).unwrap();
     assert_eq!(run(&["verify", &path]).code, Some(0));
     let refused = |why: &str| {
-        let ended = run(&["verify", &path]);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let ended = run(&["verify", &path]).expect(7);
         assert!(ended.stderr.contains(why), "{ended:?}");
     };
     fs::write(&path, with_other_index(&whole, "Aubergine")).unwrap();

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::harness::PATIENCE;
+use crate::harness::{LIMIT, Run, Running};
 
 /// The password of `guarded`, the only user who needs one.
 pub(crate) const PASSWORD: &str = "germinate-quietly";
@@ -31,7 +31,7 @@ rm -rf "$FOLDER"
 
 pub(crate) struct Database {
     /// Stops the server when its input is closed; nothing is ever written to it.
-    keeper: Child,
+    keeper: Running,
     folder: PathBuf,
     pub(crate) port: u16,
     /// The certificate of the server.
@@ -61,7 +61,7 @@ impl Database {
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
         let data = folder.join("data");
         if is_root() {
-            let mut chown = Command::new("chown");
+            let mut chown = Run::new("chown");
             succeed(chown.args(["-R", "postgres"]).arg(&folder));
         }
         let mut initdb = unprivileged(&bin.join("initdb"));
@@ -91,18 +91,15 @@ impl Database {
         ] {
             server.args(["-c", &setting]);
         }
-        let mut keeper = Command::new("sh");
-        keeper.args(["-c", KEEPER, "sh"]).arg(server.get_program());
-        let keeper = keeper
-            .args(server.get_args())
+        let keeper = server
+            .under(&["sh", "-c", KEEPER, "sh"])
             .env("LOG", folder.join("log"))
             .env("FOLDER", &folder)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .start();
         let database = Self {
             keeper,
             folder,
@@ -110,7 +107,7 @@ impl Database {
             certificate,
             count: AtomicUsize::new(0),
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LIMIT;
         while !database.try_sql("postgres", "select 1").status.success() {
             let log = fs::read_to_string(database.folder.join("log")).unwrap_or_default();
             let is_hopeless = log.contains("FATAL:  could not") || Instant::now() > deadline;
@@ -147,8 +144,8 @@ impl Database {
         &self.folder
     }
 
-    fn try_sql(&self, database: &str, sql: &str) -> Output {
-        let mut psql = Command::new("psql");
+    fn try_sql(&self, database: &str, sql: &str) -> std::process::Output {
+        let mut psql = Run::new("psql");
         psql.args([
             "-X",
             "-A",
@@ -162,9 +159,8 @@ impl Database {
         .arg("-h")
         .arg(&self.folder)
         .args(["-p", &self.port.to_string(), "-d", database, "-c", sql])
-        .env("PGTZ", "UTC")
-        .stdin(Stdio::null());
-        psql.output().unwrap()
+        .env("PGTZ", "UTC");
+        psql.raw()
     }
 
     /// Runs `sql` with psql and returns its output.
@@ -182,7 +178,7 @@ impl Database {
     pub(crate) fn kill(&self) {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
         let pid = pid.lines().next().unwrap().to_owned();
-        succeed(Command::new("kill").args(["-QUIT", &pid]));
+        succeed(Run::new("kill").args(["-QUIT", &pid]));
     }
 }
 
@@ -190,7 +186,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         // Only for a server of a single test; the shared one stops with the run.
         drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
+        self.keeper.wait();
     }
 }
 
@@ -212,16 +208,16 @@ fn programs() -> Option<PathBuf> {
 }
 
 fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output().unwrap();
+    let id = Run::new("id").arg("-u").raw();
     id.stdout == b"0\n"
 }
 
 /// Returns a command that does not run as root, because PostgreSQL refuses that.
-pub(crate) fn unprivileged(program: &Path) -> Command {
+pub(crate) fn unprivileged(program: &Path) -> Run {
     if !is_root() {
-        return Command::new(program);
+        return Run::new(program);
     }
-    let mut command = Command::new("setpriv");
+    let mut command = Run::new("setpriv");
     command
         .args(["--reuid=postgres", "--regid=postgres", "--clear-groups"])
         .arg(program)
@@ -229,8 +225,8 @@ pub(crate) fn unprivileged(program: &Path) -> Command {
     command
 }
 
-fn succeed(command: &mut Command) {
-    let output = command.stdin(Stdio::null()).output().unwrap();
+fn succeed(command: &mut Run) {
+    let output = command.raw();
     let mut output_text = output.stdout;
     output_text.write_all(&output.stderr).unwrap();
     let output_text = String::from_utf8_lossy(&output_text);

@@ -2,43 +2,22 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::LazyLock;
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Ended, Server, run};
+use crate::harness::{Output, Run, Server, python, run};
 
 /// The packages that the examples and the tests need.
 const PACKAGES: &str =
     "'pyspark>=3.5,<4' duckdb duckdb-cli deltalake pyarrow pandas pytz setuptools";
-const MODULES: &str = "import pyspark, duckdb, deltalake, pyarrow, pandas, pytz";
+const MODULES: &str = "pyspark, duckdb, deltalake, pyarrow, pandas, pytz";
 
-/// The programs of a Python environment with all packages, installed once; `None` if not available.
-static PROGRAMS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lake-engines");
-    let programs = folder.join("bin");
-    let is_there = || {
-        let python = programs.join("python");
-        let imported = Command::new(python).args(["-c", MODULES]).output();
-        imported.is_ok_and(|output| output.status.success()) && programs.join("duckdb").exists()
-    };
-    if !is_there() {
-        let steps = format!(
-            "python3 -m venv '{0}' && '{0}/bin/pip' install -q {PACKAGES}",
-            folder.display()
-        );
-        let _ = Command::new("sh").args(["-c", &steps]).output();
-    }
-    if is_there() {
-        Some(programs)
-    } else {
-        eprintln!("skipped: Python with {PACKAGES} is not available");
-        None
-    }
-});
+/// The programs of a Python environment with all packages; `None` if not available.
+static PROGRAMS: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| python("lake-engines", PACKAGES, MODULES));
 
 /// A folder with an archive, used as the working directory of commands.
 struct Bench {
@@ -50,8 +29,7 @@ struct Bench {
 impl Bench {
     fn new() -> Option<Self> {
         let programs = PROGRAMS.clone()?;
-        let java = Command::new("java").arg("-version").output();
-        let has_java = java.is_ok_and(|output| output.status.success());
+        let has_java = Run::new("java").arg("-version").succeeds();
         if !has_java {
             eprintln!("skipped in part: Spark needs Java, which is not installed");
         }
@@ -67,14 +45,14 @@ impl Bench {
     }
 
     /// Runs a program in the folder; the packages and trayscan are on its path.
-    fn command(&self, program: &str, args: &[&str]) -> Command {
+    fn command(&self, program: &str, args: &[&str]) -> Run {
         let trayscan = Path::new(env!("CARGO_BIN_EXE_trayscan")).parent().unwrap();
         let path = [
             self.programs.to_str().unwrap(),
             trayscan.to_str().unwrap(),
             &std::env::var("PATH").unwrap_or_default(),
         ];
-        let mut command = Command::new("/usr/bin/env");
+        let mut command = Run::new("/usr/bin/env");
         command
             .arg(program)
             .args(args)
@@ -87,18 +65,13 @@ impl Bench {
         command
     }
 
-    fn python(&self, args: &[&str]) -> Ended {
-        succeeded(Ended::of(self.command("python", args).output().unwrap()))
+    fn python(&self, args: &[&str]) -> Output {
+        self.command("python", args).output().expect(0)
     }
 
-    fn script(&self, script: &str, args: &[&str]) -> Ended {
+    fn script(&self, script: &str, args: &[&str]) -> Output {
         self.python(&[&["-c", script], args].concat())
     }
-}
-
-fn succeeded(ended: Ended) -> Ended {
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended
 }
 
 fn example(name: &str) -> String {
@@ -117,8 +90,8 @@ fn rows(csv: &str) -> Vec<Vec<String>> {
 /// Returns the figures of `trayscan summary`, in the format of the examples.
 fn summary(archive: &str, args: &[&str]) -> Vec<Vec<String>> {
     let fixed = ["summary", "--archive", archive, "--by", "crop_type,month"];
-    let ended = succeeded(run(&[&fixed, &["-f", "json"][..], args].concat()));
-    let summary: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let ended = run(&[&fixed, &["-f", "json"][..], args].concat()).expect(0);
+    let summary: Value = ended.json();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let rate = |value: &Value| {
         let rate = value["weighted_mean"].as_f64();
@@ -147,12 +120,10 @@ fn examples_over_a_lake_agree_with_summary() {
     let Some(bench) = Bench::new() else { return };
     let server = Server::start(&["--batches", "5000"]);
     let mut keep = bench.command("sh", &[&example("lake.sh")]);
-    keep.env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-        .env("TRAYSCAN_CLIENT_ID", "sandbox")
-        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
-    succeeded(Ended::of(keep.output().unwrap()));
+    keep.service(&server);
+    keep.output().expect(0);
     // A second run without changes.
-    let ended = succeeded(Ended::of(keep.output().unwrap()));
+    let ended = keep.output().expect(0);
     assert!(ended.stderr.contains("nothing has changed"), "{ended:?}");
     let archive = bench.at("batches.db");
     let expected = summary(&archive, &[]);
@@ -161,7 +132,7 @@ fn examples_over_a_lake_agree_with_summary() {
     assert_eq!(batches.sum::<u64>(), 5000);
 
     let args = ["-csv", "-nullvalue", "", "-f", &example("sums.sql")];
-    let duckdb = succeeded(Ended::of(bench.command("duckdb", &args).output().unwrap()));
+    let duckdb = bench.command("duckdb", &args).output().expect(0);
     assert_eq!(rows(&duckdb.stdout), expected, "DuckDB");
 
     let delta = bench.python(&[&example("delta_sums.py"), "lake", "delta"]);
@@ -177,7 +148,7 @@ fn examples_over_a_lake_agree_with_summary() {
     fs::create_dir(bench.at("lake")).unwrap();
     let args = ["export", "--archive", &archive, "-o", &template];
     let args = [&args, &["--manifest", &manifest][..], &fewer].concat();
-    succeeded(run(&args));
+    run(&args).expect(0);
     let expected = summary(&archive, &fewer);
     let delta = bench.python(&[&example("delta_sums.py"), "lake", "delta"]);
     assert_eq!(rows(&delta.stdout), expected, "Delta Lake, after a change");
@@ -238,7 +209,7 @@ print('read')
 fn engines_read_lakes_with_a_manifest_and_null_crops() {
     let Some(bench) = Bench::new() else { return };
     let archive = bench.at("batches.db");
-    succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
+    run(&["sync", &archive, "--sandbox", "-q"]).expect(0);
     let null = "SELECT count(*), count(*) FILTER (WHERE json_extract(received, '$.crop_type') IS NULL) \
                 FROM batches";
     let database = Connection::open(&archive).unwrap();
@@ -257,7 +228,7 @@ fn engines_read_lakes_with_a_manifest_and_null_crops() {
         let manifest = format!("{lake}/_manifest.json");
         let fields = format!("--fields={fields}");
         let args = ["export", "--archive", &archive, "-o", &template, &fields];
-        succeeded(run(&[&args, &["--manifest", &manifest][..]].concat()));
+        run(&[&args, &["--manifest", &manifest][..]].concat()).expect(0);
         fs::write(format!("{lake}/_SUCCESS"), "").unwrap();
         let unknown = format!("{lake}/crop_type=unknown");
         let default = format!("{lake}/crop_type=__HIVE_DEFAULT_PARTITION__");
@@ -271,7 +242,7 @@ fn engines_read_lakes_with_a_manifest_and_null_crops() {
     assert_eq!(ended.stdout, "read\n");
     if bench.has_java {
         let (copy, months) = (bench.at("copy"), bench.at("months"));
-        succeeded(run(&["verify", &copy, "--against", &months]));
+        run(&["verify", &copy, "--against", &months]).expect(0);
     }
 }
 
@@ -332,7 +303,7 @@ fn spark_reads_csv_with_line_breaks_with_three_options() {
         return;
     }
     let archive = bench.at("batches.db");
-    succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
+    run(&["sync", &archive, "--sandbox", "-q"]).expect(0);
     let database = Connection::open(&archive).unwrap();
     let mut expected = serde_json::Map::new();
     for (comment, rowid) in hard_comments().into_iter().cycle().zip(1..=250) {
@@ -352,7 +323,7 @@ fn spark_reads_csv_with_line_breaks_with_three_options() {
     for (lake, ending) in [("csv", "csv"), ("gz", "csv.gz")] {
         let name = format!("{lake}/year={{year}}/month={{month}}/batches.{ending}");
         let args = ["export", "--archive", &archive, "-o", &bench.at(&name)];
-        succeeded(run(&args));
+        run(&args).expect(0);
     }
     let ended = bench.script(READ_CSV, &[]);
     assert_eq!(ended.stdout, "read\n");

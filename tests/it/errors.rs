@@ -1,9 +1,8 @@
 //! Usage errors, failing outputs, panics: one clear message and the right exit code.
 
 use std::fs::File;
-use std::process::{Command, Stdio};
 
-use crate::harness::{Ended, run, trayscan};
+use crate::harness::{Output, Run, run, trayscan};
 
 #[test]
 fn no_command_shows_the_help_with_code_2() {
@@ -117,14 +116,15 @@ fn an_invalid_variable_value_names_the_variable() {
     ] {
         let flag = variable.replace("TRAYSCAN_", "--");
         let flag = flag.replace('_', "-").to_lowercase();
-        let output = trayscan(&["export"]).env(variable, value).output();
-        let ended = Ended::of(output.unwrap());
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let ended = trayscan(&["export"])
+            .env(variable, value)
+            .output()
+            .expect(2);
         let message = format!("error: {variable} is `{value}`; {says}");
         assert!(ended.stderr.starts_with(&message), "{ended:?}");
         // A flag overrides the variable, so it is the one to name.
         let args = ["export", &format!("{flag}=wrong")];
-        let ended = Ended::of(trayscan(&args).env(variable, value).output().unwrap());
+        let ended = trayscan(&args).env(variable, value).output();
         let message = format!("error: `{flag}` is `wrong`; {says}");
         assert!(ended.stderr.starts_with(&message), "{ended:?}");
     }
@@ -137,8 +137,7 @@ fn errors_can_be_one_json_object() {
         &["--error-format=json", "serve", "--batches", "x"],
         &["--error-format=json"],
     ] {
-        let ended = run(args);
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let ended = run(args).expect(2);
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
         let error = ended.error();
         let keys: Vec<&String> = error.as_object().unwrap().keys().collect();
@@ -168,10 +167,9 @@ fn errors_can_be_one_json_object() {
     }
     let output = trayscan(&["serv"])
         .env("TRAYSCAN_ERROR_FORMAT", "json")
-        .output()
-        .unwrap();
+        .raw();
     assert_eq!(
-        Ended::of(output).error()["message"],
+        Output::of(output).error()["message"],
         "`trayscan` has no command `serv`"
     );
 }
@@ -195,8 +193,7 @@ fn a_secret_given_in_the_wrong_place_is_not_repeated() {
         &["export", "postgres://me:hunter2@host/db"],
     ] {
         for format in ["text", "json"] {
-            let ended = run(&[args, &["--error-format", format]].concat());
-            assert_eq!(ended.code, Some(2), "{ended:?}");
+            let ended = run(&[args, &["--error-format", format]].concat()).expect(2);
             assert!(!ended.stderr.contains("hunter2"), "{ended:?}");
         }
     }
@@ -223,13 +220,7 @@ fn a_full_disk_ends_with_code_8() {
             eprintln!("skipped: this machine has no /dev/full");
             return;
         };
-        let ended = Ended::of(
-            trayscan(args)
-                .stdout(full)
-                .stderr(Stdio::piped())
-                .output()
-                .unwrap(),
-        );
+        let ended = trayscan(args).stdout(full).output();
         assert_eq!(ended.code, Some(8), "{args:?}: {ended:?}");
         assert!(
             ended
@@ -249,13 +240,7 @@ fn a_closed_pipe_ends_quietly_with_141() {
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let ended = Ended::of(
-            trayscan(args)
-                .stdout(writer)
-                .stderr(Stdio::piped())
-                .output()
-                .unwrap(),
-        );
+        let ended = trayscan(args).stdout(writer).output();
         assert_eq!(
             (ended.code, ended.stderr.as_str()),
             (Some(141), ""),
@@ -268,16 +253,15 @@ fn a_closed_pipe_ends_quietly_with_141() {
 const PANIC: &str = "TRAYSCAN_TEST_PANIC";
 
 /// Runs the current test in a child process, where it panics as the program would.
-fn panicking(how: &str) -> Ended {
+fn panicking(how: &str) -> Output {
     let this = std::env::current_exe().unwrap();
     let test = "errors::a_panic_ends_with_code_1_and_one_line";
-    let output = Command::new(this)
+    let output = Run::new(this)
         .args(["--exact", test, "--nocapture", "--quiet"])
         .env(PANIC, how)
         .env("RUST_BACKTRACE", "1")
-        .output()
-        .unwrap();
-    Ended::of(output)
+        .raw();
+    Output::of(output)
 }
 
 #[test]
@@ -325,8 +309,7 @@ fn a_build_without_postgresql_explains_how_to_enable_it_and_hides_the_password()
         ],
         &["verify", "postgres://me:hidden-words@host/db"],
     ] {
-        let ended = run(args);
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let ended = run(args).expect(2);
         assert!(ended.stderr.contains("--features postgres"), "{ended:?}");
         assert!(!ended.stderr.contains("hidden-words"), "{ended:?}");
     }
@@ -335,8 +318,7 @@ fn a_build_without_postgresql_explains_how_to_enable_it_and_hides_the_password()
 #[test]
 fn help_is_also_a_subcommand() {
     for words in [&[][..], &["export"], &["config", "show"]] {
-        let asked = run(&[&["help"], words].concat());
-        assert_eq!(asked.code, Some(0), "{asked:?}");
+        let asked = run(&[&["help"], words].concat()).expect(0);
         assert_eq!(asked.stdout, run(&[words, &["--help"]].concat()).stdout);
     }
     assert_eq!(run(&["help", "exprot"]).code, Some(2));

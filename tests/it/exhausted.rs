@@ -1,22 +1,21 @@
 //! System calls that fail for lack of resources: the program exits with a message and never hangs.
 
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::files::names;
-use crate::harness::{Ended, SOON};
+use crate::harness::{Output, Run, SOON};
 use crate::kills::strace_kills;
 
 /// Runs the program under strace with `flags` that make calls fail. Returns `None` if strace is unavailable.
-fn run_with_failing_calls(folder: &TempDir, flags: &[&str], args: &[&str]) -> Option<Ended> {
+fn run_with_failing_calls(folder: &TempDir, flags: &[&str], args: &[&str]) -> Option<Output> {
     if !strace_kills() {
         eprintln!("skipped: making calls fail needs strace");
         return None;
     }
-    let mut command = Command::new("strace");
+    let mut command = Run::new("strace");
     command
         .args(["-f", "-o", "/dev/null"])
         .args(flags)
@@ -28,27 +27,24 @@ fn run_with_failing_calls(folder: &TempDir, flags: &[&str], args: &[&str]) -> Op
         .env("AWS_SECRET_ACCESS_KEY", "secret")
         .env("AWS_REGION", "eu-west-1")
         .env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+        .current_dir(folder);
+    let mut child = command.start();
     let started = Instant::now();
-    while child.try_wait().unwrap().is_none() {
+    while !child.has_ended() {
         if started.elapsed() > SOON {
             // Killing only strace would leave the program running.
-            let children = format!("/proc/{0}/task/{0}/children", child.id());
+            let children = format!("/proc/{0}/task/{0}/children", child.pid());
             let children = std::fs::read_to_string(children).unwrap();
-            let _ = Command::new("kill")
+            Run::new("kill")
                 .arg("-KILL")
                 .args(children.split(' '))
-                .status();
-            child.kill().unwrap();
+                .succeeds();
+            child.kill();
             panic!("it hangs: {flags:?} {args:?}");
         }
         thread::sleep(Duration::from_millis(5));
     }
-    Some(Ended::of(child.wait_with_output().unwrap()))
+    Some(child.output())
 }
 
 const COMMANDS: [&[&str]; 5] = [

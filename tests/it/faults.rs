@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::harness::{PATIENCE, Reply, Request, Server, run};
+use crate::harness::{LIMIT, Reply, Request, Server, run};
 use crate::paging::ids;
 
 fn with(faults: &[&str]) -> Server {
@@ -365,7 +365,7 @@ fn busy_counts_a_request_until_its_body_is_sent() {
     drop(long);
     let left = Instant::now();
     while ask(short).status == 503 {
-        assert!(left.elapsed() < PATIENCE);
+        assert!(left.elapsed() < LIMIT);
     }
 }
 

@@ -43,8 +43,7 @@ fn a_column_missing_on_one_side_is_a_difference() {
             format!("{some}` is missing fields: batch_name, "),
         ),
     ] {
-        let ended = verify(&[one, "--against", two]);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let ended = verify(&[one, "--against", two]).expect(7);
         assert!(ended.stderr.contains(&why), "{why}: {ended:?}");
         assert!(
             ended
@@ -68,15 +67,13 @@ fn a_column_missing_on_one_side_is_a_difference() {
         (&json!(["comment"]), &json!(false))
     );
     // A field in `--fields` must be on both sides.
-    let ended = verify(&[&left, "--against", &table, "--fields", "batch_id,comment"]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    verify(&[&left, "--against", &table, "--fields", "batch_id,comment"]).expect(7);
     assert!(
         verify(&[&some])
             .stdout
             .contains("40 batches with 2 of 18 fields")
     );
-    let ended = verify_with(&server, &[&some]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify_with(&server, &[&some]).expect(7);
     assert!(
         ended.stderr.contains("is missing fields: batch_name, "),
         "{ended:?}"
@@ -107,8 +104,7 @@ fn in_json_an_absent_field_is_null() {
     let nulls = folder.write("nulls.ndjson", nulls);
     assert_equal(&verify(&[&absent, "--against", &nulls]), "null is absent");
     // A column missing from a table is a difference, even if all its values are null.
-    let ended = verify(&[&left, "--against", &nulls]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify(&[&left, "--against", &nulls]).expect(7);
     assert!(
         ended.stderr.contains("is missing fields: comment"),
         "{ended:?}"
@@ -164,8 +160,7 @@ fn fields_can_be_selected_or_come_from_the_manifest() {
         .unwrap()
         .replacen("false", "true", 1);
     let changed = folder.write("changed.csv", text);
-    let ended = verify(&[&[&*changed], &asked[..]].concat());
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify(&[&[&*changed], &asked[..]].concat()).expect(7);
     assert!(
         ended.stderr.contains("without `batch_id` on both sides"),
         "{ended:?}"
@@ -178,8 +173,8 @@ fn fields_can_be_selected_or_come_from_the_manifest() {
         &folder.at("a.csv.manifest"),
         "--fields",
         fields,
-    ]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    ])
+    .expect(2);
     assert!(
         ended.stderr.contains("one digest for all its fields"),
         "{ended:?}"
@@ -187,8 +182,8 @@ fn fields_can_be_selected_or_come_from_the_manifest() {
 
     // More or fewer fields than in the manifest.
     for (path, name) in [(&whole, "some.csv"), (&some, "a.json")] {
-        let ended = verify(&[path, "--manifest", &folder.at(&format!("{name}.manifest"))]);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let ended =
+            verify(&[path, "--manifest", &folder.at(&format!("{name}.manifest"))]).expect(7);
         assert!(ended.stderr.contains("with other `--fields`"), "{ended:?}");
     }
     // Without a header, the manifest names the fields.
@@ -201,8 +196,7 @@ fn fields_can_be_selected_or_come_from_the_manifest() {
         &verify(&[&unnamed, "--manifest", &folder.at("unnamed.csv.manifest")]),
         "unnamed",
     );
-    let ended = verify(&[&unnamed]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify(&[&unnamed]).expect(7);
     assert!(ended.stderr.contains("`--no-header`"), "{ended:?}");
     // A field that first appears in a later batch counts.
     let late = folder.write(
@@ -268,8 +262,7 @@ fn unknown_fields_are_compared_if_both_sides_keep_them() {
         );
         let (path, manifest) = (folder.at(name), folder.at(&format!("{name}.manifest")));
         let args = ["-o", &path, "--manifest", &manifest];
-        let ended = export_with(service.address, "secret", &args);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        export_with(service.address, "secret", &args).expect(0);
         path
     };
     let one = "{\"y\":[1.50],\"x\":\"\\u0061\"}";
@@ -290,8 +283,7 @@ fn unknown_fields_are_compared_if_both_sides_keep_them() {
             );
             let (path, manifest) = (folder.at(name), folder.at("a.singer.jsonl.manifest"));
             let args = ["-f", "singer", "-o", &path, "--manifest", &manifest];
-            let ended = export_with(service.address, "secret", &args);
-            assert_eq!(ended.code, Some(0), "{ended:?}");
+            export_with(service.address, "secret", &args).expect(0);
             path
         }
         _ => export(&folder, name, one),
@@ -335,8 +327,7 @@ fn unknown_fields_are_compared_if_both_sides_keep_them() {
             assert!(ended.stderr.contains("were not compared"), "{ended:?}");
         }
     }
-    let ended = verify(&[&other, "--manifest", &folder.at("a.json.manifest")]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    verify(&[&other, "--manifest", &folder.at("a.json.manifest")]).expect(7);
     assert_eq!(
         report(&[&other, "--against", &keeping[0]])["unknown_fields"],
         "different"
@@ -355,8 +346,7 @@ fn bytes_are_compared_for_the_file_in_the_manifest() {
     let zeros = text.replacen(".00,", ".000,", 1);
     assert_ne!(zeros, text);
     folder.write("a.csv", &zeros);
-    let ended = verify(&[&path, "--manifest", &manifest]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify(&[&path, "--manifest", &manifest]).expect(7);
     assert!(
         ended
             .stderr
@@ -375,8 +365,7 @@ fn bytes_are_compared_for_the_file_in_the_manifest() {
     let at = |name: &str| moved.path().join(name).to_str().unwrap().to_owned();
     fs::write(at("a.csv"), &zeros).unwrap();
     fs::copy(&manifest, at("m.json")).unwrap();
-    let ended = verify(&[&at("a.csv"), "--manifest", &at("m.json")]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    verify(&[&at("a.csv"), "--manifest", &at("m.json")]).expect(7);
     fs::write(at("a.csv"), &text).unwrap();
     assert_equal(
         &verify(&[&at("a.csv"), "--manifest", &at("m.json")]),
@@ -416,8 +405,7 @@ fn digests_of_version_1_are_still_read_with_a_note() {
     assert_eq!(verify(&[&other, "--manifest", &old]).code, Some(7));
     manifest["digest_version"] = json!(3);
     let new = folder.write("new.json", manifest.to_string());
-    let ended = verify(&[&path, "--manifest", &new]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let ended = verify(&[&path, "--manifest", &new]).expect(2);
     assert!(
         ended.stderr.contains("its digest has an unknown version"),
         "{ended:?}"

@@ -6,13 +6,12 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::{Ended, PATIENCE, SOON, Server, trayscan};
+use crate::harness::{LIMIT, Output, Run, SOON, Server, trayscan};
 
 /// The previous content of a file; longer than a buffer, so that leftovers would be noticed.
 pub(crate) const OLD: &[u8] = &[b'o'; 300_000];
@@ -39,56 +38,36 @@ pub(crate) const SLOW: [&str; 6] = [
     "latency:40ms",
 ];
 
-/// Sets the address and credentials of the server, and disables retries.
-fn with_access<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command {
-    command
-        .env("HOME", "/nonexistent")
-        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
-        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
-        .env("TRAYSCAN_RETRIES", "0")
-}
-
-/// Returns a command that exports from `server`.
-pub(crate) fn export<A: AsRef<OsStr>>(server: &Server, args: &[A]) -> Command {
+/// Returns a command that exports from `server`, without retries.
+pub(crate) fn export<A: AsRef<OsStr>>(server: &Server, args: &[A]) -> Run {
     let mut command = trayscan(&["export"]);
-    with_access(&mut command, server).args(args);
+    command.service(server).env("TRAYSCAN_RETRIES", "0");
+    command.args(args);
     command
 }
 
 /// Returns a command that exports from `server` to `path`.
-pub(crate) fn export_to(server: &Server, path: &Path, args: &[&str]) -> Command {
+pub(crate) fn export_to(server: &Server, path: &Path, args: &[&str]) -> Run {
     let mut command = export(server, args);
     command.arg("-o").arg(path);
     command
 }
 
 /// Returns a shell with the program as `$0` and `args` as `$@`.
-fn shell<A: AsRef<OsStr>>(server: &Server, script: &str, args: &[A]) -> Command {
-    let mut command = Command::new("/bin/sh");
+fn shell<A: AsRef<OsStr>>(server: &Server, script: &str, args: &[A]) -> Run {
+    let mut command = Run::new("/bin/sh");
     command
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .stdin(Stdio::null())
         .args(["-c", script, env!("CARGO_BIN_EXE_trayscan")])
         .args(args);
-    with_access(&mut command, server);
+    command.service(server).env("TRAYSCAN_RETRIES", "0");
     command
-}
-
-fn ended(command: &mut Command) -> Ended {
-    Ended::of(command.output().unwrap())
-}
-
-fn succeeds(command: &mut Command) -> Ended {
-    let ended = ended(command);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended
 }
 
 /// Returns the output of a complete export.
 fn complete_export(server: &Server, args: &[&str]) -> Vec<u8> {
-    let output = export(server, args).output().unwrap();
+    let output = export(server, args).raw();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     output.stdout
 }
@@ -159,98 +138,6 @@ fn count(path: &Path) -> usize {
     }
 }
 
-/// A running command.
-pub(crate) struct Running {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-}
-
-impl Running {
-    /// Starts a run with one worker and waits for its third page.
-    fn start(command: &mut Command) -> Self {
-        Self::in_the_middle(command.args(["--parallel", "1"]))
-    }
-
-    /// Starts a run and waits for its third page.
-    pub(crate) fn in_the_middle(command: &mut Command) -> Self {
-        let mut running = Self::spawn(command);
-        let mut pages = 0;
-        while pages < 3 {
-            let mut line = String::new();
-            let read = running.stderr.read_line(&mut line).unwrap();
-            assert_ne!(read, 0, "ended too early");
-            pages += usize::from(line.contains("GET /v2/batches"));
-        }
-        running
-    }
-
-    /// Starts a run with one worker.
-    fn begin(command: &mut Command) -> Self {
-        Self::spawn(command.args(["--parallel", "1"]))
-    }
-
-    /// Starts a run that logs every request.
-    pub(crate) fn spawn(command: &mut Command) -> Self {
-        let mut child = command
-            .arg("-vv")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self { child, stderr }
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub(crate) fn signal(&self, name: &str) {
-        let command = format!("kill -{name} {}", self.child.id());
-        let sent = Command::new("/bin/sh").args(["-c", &command]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Returns the next line of standard error.
-    pub(crate) fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.stderr.read_line(&mut line).unwrap();
-        line
-    }
-
-    /// Waits for the run to exit. Returns `None` on timeout.
-    pub(crate) fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
-        let started = Instant::now();
-        while started.elapsed() < time {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return Some(status);
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        None
-    }
-
-    /// Asserts that the run exits with `code` within `SOON`, and returns the rest of standard error.
-    pub(crate) fn ends_soon_with(mut self, code: i32) -> String {
-        let status = self.ends_within(SOON);
-        assert_eq!(
-            status.map(|status| status.code()),
-            Some(Some(code)),
-            "no exit within {SOON:?}, or the wrong code"
-        );
-        let mut stderr = String::new();
-        self.stderr.read_to_string(&mut stderr).unwrap();
-        stderr
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn a_failed_run_keeps_the_old_file_and_the_next_run_replaces_it() {
     // The cursor of page 3 is refused once per range. Without retries, a 500 ends the run.
@@ -265,18 +152,16 @@ fn a_failed_run_keeps_the_old_file_and_the_next_run_replaces_it() {
             let folder = TempDir::new().unwrap();
             let path = folder.path().join(format!("{name}{packing}"));
             let range = ["--parallel", "1", "--start", &start];
-            let run = || ended(export_to(&server, &path, &range).args(flags));
+            let run = || export_to(&server, &path, &range).args(flags).output();
             if was_there {
                 fs::write(&path, OLD).unwrap();
             }
             let before = names(folder.path());
-            let failed = run();
-            assert_eq!(failed.code, Some(5), "{failed:?}");
+            let failed = run().expect(5);
             assert!(failed.stderr.contains("is unchanged"), "{failed:?}");
             assert_eq!(names(folder.path()), before);
             assert!(!was_there || fs::read(&path).unwrap() == OLD, "{path:?}");
-            let done = run();
-            assert_eq!(done.code, Some(0), "{done:?}");
+            run().expect(0);
             assert_eq!(count(&path), 900, "{path:?}");
             assert_eq!(names(folder.path()), [path.file_name().unwrap()]);
         }
@@ -290,10 +175,12 @@ fn fail_on_empty_keeps_the_old_file() {
     let path = folder.path().join("a.csv");
     fs::write(&path, "old").unwrap();
     let empty = ["--start", "1999", "--end", "1999"];
-    let refused = ended(export_to(&server, &path, &empty).arg("--fail-on-empty"));
-    assert_eq!(refused.code, Some(9), "{refused:?}");
+    export_to(&server, &path, &empty)
+        .arg("--fail-on-empty")
+        .output()
+        .expect(9);
     assert_eq!(fs::read(&path).unwrap(), b"old");
-    succeeds(&mut export_to(&server, &path, &empty));
+    export_to(&server, &path, &empty).output().expect(0);
     assert_eq!(
         count(&path),
         0,
@@ -310,7 +197,9 @@ fn an_existing_file_keeps_its_mode_and_a_new_file_follows_the_umask() {
     let arg = path.to_str().unwrap();
     let run = |umask: &str| {
         let script = format!("umask {umask}; exec \"$0\" \"$@\"");
-        succeeds(&mut shell(&server, &script, &["export", "-o", arg]));
+        shell(&server, &script, &["export", "-o", arg])
+            .output()
+            .expect(0);
     };
     for (umask, expected) in [
         ("077", 0o600),
@@ -340,7 +229,9 @@ fn a_temporary_file_has_the_mode_of_the_file_it_replaces() {
     let path = folder.path().join("a.csv");
     fs::write(&path, "old").unwrap();
     set_mode(&path, 0o600);
-    let running = Running::start(&mut export_to(&server, &path, &[]));
+    let running = export_to(&server, &path, &[])
+        .args(["--parallel", "1"])
+        .start_until_third_page();
     let unfinished = names(folder.path()).remove(0);
     assert!(unfinished.to_str().unwrap().starts_with(".trayscan-"));
     assert_eq!(mode(&folder.path().join(unfinished)), 0o600);
@@ -370,7 +261,7 @@ fn links_are_followed_and_stay_links() {
                 fs::write(&target, OLD).unwrap();
                 set_mode(&target, 0o640);
             }
-            succeeds(&mut export_to(&server, &link, &[]));
+            export_to(&server, &link, &[]).output().expect(0);
             assert_eq!(fs::read_link(&link).unwrap(), first_leads_to);
             assert_eq!(fs::read_link(&second).unwrap(), relative);
             assert!(fs::symlink_metadata(&target).unwrap().is_file());
@@ -391,11 +282,9 @@ fn a_link_in_a_linked_folder_is_resolved() {
     symlink("deep/real", top.path().join("linked")).unwrap();
     // The target is relative to the real folder, not to the link.
     symlink("../data.csv", real.join("a.csv")).unwrap();
-    succeeds(&mut export_to(
-        &server,
-        &top.path().join("linked/a.csv"),
-        &[],
-    ));
+    export_to(&server, &top.path().join("linked/a.csv"), &[])
+        .output()
+        .expect(0);
     assert_eq!(count(&top.path().join("deep/data.csv")), 3);
 }
 
@@ -404,11 +293,9 @@ fn devices_are_written_to_directly() {
     let server = Server::start(&["--batches", "3"]);
     for (name, flags) in FORMATS {
         let format = flags.last().copied().unwrap_or(&name[2..]);
-        let ended = succeeds(&mut export_to(
-            &server,
-            Path::new("/dev/null"),
-            &["-f", format],
-        ));
+        let ended = export_to(&server, Path::new("/dev/null"), &["-f", format])
+            .output()
+            .expect(0);
         assert_eq!(ended.stdout, "");
     }
     let null = fs::metadata("/dev/null").unwrap().file_type();
@@ -416,7 +303,7 @@ fn devices_are_written_to_directly() {
     let folder = TempDir::new().unwrap();
     let link = folder.path().join("a.csv");
     symlink("/dev/null", &link).unwrap();
-    succeeds(&mut export_to(&server, &link, &[]));
+    export_to(&server, &link, &[]).output().expect(0);
     assert_eq!(fs::read_link(&link).unwrap(), Path::new("/dev/null"));
 }
 
@@ -429,30 +316,23 @@ fn a_full_device_ends_with_code_8_in_every_format() {
     }
     for (name, flags) in FORMATS {
         let format = ["-f", flags.last().copied().unwrap_or(&name[2..])];
-        let through = ended(&mut export_to(&server, Path::new("/dev/full"), &format));
-        assert_eq!(through.code, Some(8), "{through:?}");
+        let through = export_to(&server, Path::new("/dev/full"), &format)
+            .output()
+            .expect(8);
         assert!(
             through.stderr.contains("cannot write to `/dev/full`"),
             "{through:?}"
         );
         assert!(through.stderr.contains("the disk is full"), "{through:?}");
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let stdout = Ended::of(
-            export(&server, &format)
-                .stdout(full)
-                .stderr(Stdio::piped())
-                .output()
-                .unwrap(),
-        );
-        assert_eq!(stdout.code, Some(8), "{stdout:?}");
+        let stdout = export(&server, &format).stdout(full).output().expect(8);
         assert!(stdout.stderr.contains("standard output"), "{stdout:?}");
     }
 }
 
 fn fifo(folder: &TempDir) -> PathBuf {
     let path = folder.path().join("fifo.ndjson");
-    let made = Command::new("mkfifo").arg(&path).status().unwrap();
-    assert!(made.success());
+    assert!(Run::new("mkfifo").arg(&path).succeeds());
     path
 }
 
@@ -465,7 +345,7 @@ fn a_fifo_is_written_to_directly_and_not_replaced() {
         let path = path.clone();
         move || fs::read(path).unwrap()
     });
-    succeeds(&mut export_to(&server, &path, &[]));
+    export_to(&server, &path, &[]).output().expect(0);
     assert!(reader.join().unwrap() == complete_export(&server, &[]));
     assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
     assert_eq!(names(folder.path()), ["fifo.ndjson"]);
@@ -484,7 +364,7 @@ fn a_closed_fifo_ends_the_run_silently_with_code_141() {
             reader.read_line(&mut line).unwrap();
         }
     });
-    let left = ended(&mut export_to(&server, &path, &[]));
+    let left = export_to(&server, &path, &[]).output();
     reader.join().unwrap();
     assert_eq!((left.code, left.stderr.as_str()), (Some(141), ""));
 }
@@ -494,7 +374,9 @@ fn ctrl_c_stops_waiting_for_a_reader_of_a_fifo() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     let path = fifo(&folder);
-    let running = Running::begin(&mut export_to(&server, &path, &[]));
+    let running = export_to(&server, &path, &[])
+        .args(["--parallel", "1"])
+        .start_logged();
     thread::sleep(Duration::from_millis(500));
     running.signal("INT");
     running.ends_soon_with(130);
@@ -510,19 +392,22 @@ fn files_in_dev_shm_are_replaced_like_other_files() {
     let server = Server::start(&[&["--batches", "60", "--page-size", "10"][..], &faults].concat());
     let path = folder.path().join("a.csv");
     fs::write(&path, OLD).unwrap();
-    let failed = ended(&mut export_to(&server, &path, &["--parallel", "1"]));
-    assert_eq!(failed.code, Some(5), "{failed:?}");
+    export_to(&server, &path, &["--parallel", "1"])
+        .output()
+        .expect(5);
     assert!(
         fs::read(&path).unwrap() == OLD,
         "a failure keeps the old file"
     );
-    succeeds(&mut export_to(&server, &path, &[]));
+    export_to(&server, &path, &[]).output().expect(0);
     assert!(
         fs::read(&path).unwrap() == complete_export(&server, &["-f", "csv"]),
         "nothing of the old file is left"
     );
-    let kept = ended(export_to(&server, &path, &[]).arg("--no-clobber"));
-    assert_eq!(kept.code, Some(8), "{kept:?}");
+    export_to(&server, &path, &[])
+        .arg("--no-clobber")
+        .output()
+        .expect(8);
 }
 
 #[test]
@@ -530,17 +415,11 @@ fn dev_stdout_is_standard_output() {
     let server = Server::start(&["--batches", "30"]);
     let expected = complete_export(&server, &["-f", "csv"]);
     let args = ["-o", "/dev/stdout", "-f", "csv"];
-    assert!(
-        export(&server, &args).output().unwrap().stdout == expected,
-        "a pipe"
-    );
+    assert!(export(&server, &args).raw().stdout == expected, "a pipe");
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("out");
-    let status = export(&server, &args)
-        .stdout(File::create(&path).unwrap())
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let file = File::create(&path).unwrap();
+    assert!(export(&server, &args).stdout(file).succeeds());
     assert!(fs::read(&path).unwrap() == expected, "a file");
     assert_eq!(names(folder.path()), ["out"]);
 }
@@ -563,7 +442,7 @@ fn dev_stdout_continues_at_the_current_position() {
                     ""
                 },
             );
-            succeeds(&mut shell(&server, &script, &args));
+            shell(&server, &script, &args).output().expect(0);
             let found = String::from_utf8(fs::read(&path).unwrap()).unwrap();
             assert_eq!(
                 found.lines().next(),
@@ -599,7 +478,7 @@ fn an_unwritable_target_fails_before_the_first_request() {
         ("astray.csv", "No such file"),
         (&long, "File name too long"),
     ] {
-        let refused = ended(&mut export_to(&server, &at(name), &[]));
+        let refused = export_to(&server, &at(name), &[]).output();
         assert_eq!(refused.code, Some(8), "{name}: {refused:?}");
         assert!(refused.stderr.contains(says), "{name}: {refused:?}");
         assert!(refused.stderr.contains("  hint: "), "{name}: {refused:?}");
@@ -609,8 +488,10 @@ fn an_unwritable_target_fails_before_the_first_request() {
         );
         assert_eq!(names(folder.path()), before, "{name}");
     }
-    let kept = ended(export_to(&server, &at("file.csv"), &[]).arg("--no-clobber"));
-    assert_eq!(kept.code, Some(8), "{kept:?}");
+    let kept = export_to(&server, &at("file.csv"), &[])
+        .arg("--no-clobber")
+        .output()
+        .expect(8);
     assert!(kept.stderr.contains("`--no-clobber` keeps it"), "{kept:?}");
     for name in ["file.csv", "locked.csv"] {
         assert_eq!(fs::read(at(name)).unwrap(), b"old");
@@ -637,8 +518,7 @@ fn a_read_only_folder_fails_before_the_first_request() {
     set_mode(folder.path(), 0o555);
     if modes_apply(folder.path()) {
         for path in [&path, &folder.path().join("new.csv")] {
-            let refused = ended(&mut export_to(&server, path, &[]));
-            assert_eq!(refused.code, Some(8), "{refused:?}");
+            let refused = export_to(&server, path, &[]).output().expect(8);
             assert!(
                 refused.stderr.contains("folder must be writable"),
                 "{refused:?}"
@@ -656,7 +536,7 @@ fn a_folder_that_can_be_written_but_not_listed_works() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
     set_mode(folder.path(), 0o300);
-    let ended = ended(&mut export_to(&server, &path, &[]));
+    let ended = export_to(&server, &path, &[]).output();
     set_mode(folder.path(), 0o700);
     assert_eq!(count(&path), 3, "{ended:?}");
     assert_eq!(ended.code, Some(0), "the file was written: {ended:?}");
@@ -667,14 +547,19 @@ fn no_clobber_keeps_a_file_created_during_the_run() {
     let server = Server::start(&["--batches", "80", "--page-size", "10", "--fault", SLOW[5]]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
-    let mut running = Running::start(export_to(&server, &path, &[]).arg("--no-clobber"));
+    let mut running = export_to(&server, &path, &[])
+        .args(["--no-clobber", "--parallel", "1"])
+        .start_until_third_page();
     fs::write(&path, "mine").unwrap();
-    let status = running.ends_within(PATIENCE).unwrap();
+    let status = running.ends_within(LIMIT).unwrap();
     assert_eq!(status.code(), Some(8));
     assert_eq!(fs::read(&path).unwrap(), b"mine");
     assert_eq!(names(folder.path()), ["a.csv"]);
     let other = folder.path().join("other.csv");
-    succeeds(export_to(&server, &other, &[]).arg("--no-clobber"));
+    export_to(&server, &other, &[])
+        .arg("--no-clobber")
+        .output()
+        .expect(0);
     assert_eq!(count(&other), 80, "a new file is written");
 }
 
@@ -697,12 +582,15 @@ fn unusual_file_names_work() {
     for name in &names {
         let path = folder.path().join(name);
         let mut command = export(&server, &[OsStr::new("-o"), name]);
-        let ended = ended(command.current_dir(folder.path()));
+        let ended = command.current_dir(folder.path()).output();
         assert_eq!(ended.code, Some(0), "{name:?}: {ended:?}");
         assert!(path.is_file(), "{name:?}");
     }
     let dash: &[&str] = &["-o", "./-x.csv"];
-    succeeds(export(&server, dash).current_dir(folder.path()));
+    export(&server, dash)
+        .current_dir(folder.path())
+        .output()
+        .expect(0);
     assert_eq!(count(&folder.path().join("-x.csv")), 3);
     assert_eq!(self::names(folder.path()).len(), names.len() + 1);
 }
@@ -715,7 +603,9 @@ fn a_signal_stops_it_and_keeps_the_old_file() {
             let folder = TempDir::new().unwrap();
             let path = folder.path().join(name);
             fs::write(&path, OLD).unwrap();
-            let running = Running::start(&mut export_to(&server, &path, &[]));
+            let running = export_to(&server, &path, &[])
+                .args(["--parallel", "1"])
+                .start_until_third_page();
             assert_eq!(names(folder.path()).len(), 2, "in the middle of the run");
             running.signal(signal);
             let stderr = running.ends_soon_with(code);
@@ -736,12 +626,10 @@ fn a_signal_interrupts_the_wait_before_a_retry() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
     let flags = ["--retries", "3", "--retry-wait", "30s"];
-    let mut running = Running::begin(&mut export_to(&server, &path, &flags));
-    let mut line = String::new();
-    while !line.contains("trying again in") {
-        line.clear();
-        assert_ne!(running.stderr.read_line(&mut line).unwrap(), 0);
-    }
+    let mut running = export_to(&server, &path, &flags)
+        .args(["--parallel", "1"])
+        .start_logged();
+    running.line_with("trying again in");
     running.signal("INT");
     running.ends_soon_with(130);
     assert_eq!(names(folder.path()), [""; 0]);
@@ -751,13 +639,15 @@ fn a_signal_interrupts_the_wait_before_a_retry() {
 fn ctrl_c_works_while_the_pipe_is_full() {
     let server = Server::start(&MANY);
     for format in ["ndjson", "json", "csv", "table"] {
-        let mut running = Running::begin(&mut export(&server, &["-f", format]));
+        let mut running = export(&server, &["-f", format])
+            .args(["--parallel", "1"])
+            .start_logged();
         // The output is much larger than a pipe buffer, and the test reads only the first byte.
         let mut first = [0];
-        let mut stdout = running.child.stdout.take().unwrap();
+        let mut stdout = running.stdout.take().unwrap();
         stdout.read_exact(&mut first).unwrap();
         thread::sleep(Duration::from_millis(300));
-        assert_eq!(running.child.try_wait().unwrap(), None, "{format}: stuck");
+        assert!(!running.has_ended(), "{format}: stuck");
         running.signal("INT");
         let status = running.ends_within(SOON);
         assert_eq!(
@@ -775,9 +665,11 @@ fn an_ignored_sighup_stays_ignored() {
     let path = folder.path().join("a.csv");
     let script = "trap '' HUP; exec \"$0\" \"$@\"";
     let args = ["export", "-o", path.to_str().unwrap()];
-    let mut running = Running::start(&mut shell(&server, script, &args));
+    let mut running = shell(&server, script, &args)
+        .args(["--parallel", "1"])
+        .start_until_third_page();
     running.signal("HUP");
-    let status = running.ends_within(PATIENCE).unwrap();
+    let status = running.ends_within(LIMIT).unwrap();
     assert_eq!(status.code(), Some(0), "nohup has no effect");
     assert_eq!(count(&path), 80);
 }
@@ -788,7 +680,9 @@ fn a_kill_keeps_the_old_file_and_leaves_at_most_one_hidden_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
     fs::write(&path, OLD).unwrap();
-    let mut running = Running::start(&mut export_to(&server, &path, &[]));
+    let mut running = export_to(&server, &path, &[])
+        .args(["--parallel", "1"])
+        .start_until_third_page();
     running.signal("KILL");
     assert_eq!(running.ends_within(SOON).unwrap().code(), None);
     assert!(fs::read(&path).unwrap() == OLD);
@@ -805,17 +699,13 @@ fn a_kill_keeps_the_old_file_and_leaves_at_most_one_hidden_file() {
 fn a_closed_pipe_ends_the_run_silently_with_code_141() {
     let server = Server::start(&MANY);
     for format in ["json", "ndjson", "csv", "tsv", "table"] {
-        let mut child = export(&server, &["-f", format])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = export(&server, &["-f", format]).start();
         let mut line = String::new();
-        let mut head = BufReader::new(child.stdout.take().unwrap());
+        let mut head = child.stdout.take().unwrap();
         head.read_line(&mut line).unwrap();
         assert!(line.ends_with('\n'), "{format}");
         drop(head);
-        let ended = Ended::of(child.wait_with_output().unwrap());
+        let ended = child.output();
         assert_eq!(
             (ended.code, ended.stderr.as_str()),
             (Some(141), ""),
@@ -833,13 +723,10 @@ fn two_exports_to_one_file_leave_one_complete_result() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
     for _ in 0..2 {
-        let children = orders.map(|order| {
-            export_to(&server, &path, &["-q", "--sort", order])
-                .spawn()
-                .unwrap()
-        });
+        let children =
+            orders.map(|order| export_to(&server, &path, &["-q", "--sort", order]).start());
         for mut child in children {
-            assert!(child.wait().unwrap().success());
+            assert!(child.wait().success());
         }
         let found = fs::read(&path).unwrap();
         assert!(results.contains(&found), "{} bytes", found.len());
@@ -861,13 +748,7 @@ fn a_full_disk_ends_with_code_8_and_keeps_the_old_file() {
         let mut args = vec![folder.path().to_str().unwrap(), name];
         args.extend(flags);
         let inner = shell(&server, script, &args);
-        let mut outer = Command::new("unshare");
-        outer.arg("--mount").arg(inner.get_program());
-        outer.args(inner.get_args()).env_clear();
-        for (key, value) in inner.get_envs() {
-            outer.env(key, value.unwrap_or_default());
-        }
-        let tried = outer.stdin(Stdio::null()).output();
+        let tried = inner.under(&["unshare", "--mount"]).try_raw();
         let Some(output) = tried.ok().filter(|output| {
             let refused = String::from_utf8_lossy(&output.stderr).contains("unshare");
             output.status.code() != Some(77) && !refused
@@ -875,7 +756,7 @@ fn a_full_disk_ends_with_code_8_and_keeps_the_old_file() {
             eprintln!("skipped: this user may not mount a small disk");
             return;
         };
-        let ended = Ended::of(output);
+        let ended = Output::of(output);
         assert_eq!(ended.code, Some(8), "{name}: {ended:?}");
         assert_eq!(ended.stdout, format!("{name}\nold"), "{ended:?}");
         assert!(ended.stderr.contains("the disk is full"), "{ended:?}");
@@ -897,7 +778,7 @@ fn a_file_size_limit_ends_with_code_8_and_leaves_no_temporary_files() {
             code=$?; ls -A; cat \"$name\"; exit $code";
         let mut args = vec![folder.path().to_str().unwrap(), name];
         args.extend(flags);
-        let ended = ended(&mut shell(&server, script, &args));
+        let ended = shell(&server, script, &args).output();
         assert_eq!(ended.code, Some(8), "{name}: {ended:?}");
         assert_eq!(ended.stdout, format!("{name}\nold"), "{ended:?}");
         assert!(ended.stderr.contains("cannot write to `"), "{ended:?}");
@@ -909,8 +790,7 @@ fn a_file_size_limit_ends_with_code_8_and_leaves_no_temporary_files() {
             "cd \"$1\" && name=$2 && ulimit -f 8; \"$0\" {command} \"$name\"; code=$?; ls -A; exit $code"
         );
         let args = [folder.path().to_str().unwrap(), name];
-        let ended = ended(&mut shell(&server, &script, &args));
-        assert_eq!(ended.code, Some(8), "{ended:?}");
+        let ended = shell(&server, &script, &args).output().expect(8);
         assert!(ended.stderr.starts_with("error: "), "{ended:?}");
         assert!(!ended.stdout.contains(".trayscan"), "{ended:?}");
     }
@@ -921,7 +801,7 @@ fn zstd_files_have_a_checksum() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv.zst");
-    succeeds(&mut export_to(&server, &path, &[]));
+    export_to(&server, &path, &[]).output().expect(0);
     // The third bit of the frame header, which follows the four magic bytes.
     assert_eq!(fs::read(&path).unwrap()[4] & 0b100, 0b100);
 }
@@ -931,10 +811,11 @@ fn a_line_break_in_a_file_name_is_printed_as_an_escape() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a\nerror: b.csv");
-    let ended = succeeds(&mut export_to(&server, &path, &[]));
+    let ended = export_to(&server, &path, &[]).output().expect(0);
     assert!(ended.stderr.contains("a\\nerror: b.csv"), "{ended:?}");
-    let kept = self::ended(&mut export_to(&server, &path, &["--no-clobber"]));
-    assert_eq!(kept.code, Some(8), "{kept:?}");
+    let kept = export_to(&server, &path, &["--no-clobber"])
+        .output()
+        .expect(8);
     assert!(
         kept.stderr.contains("a\\nerror: b.csv` already exists"),
         "{kept:?}"

@@ -5,15 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{run, trayscan};
+use crate::harness::{Run, run, trayscan};
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -216,8 +215,7 @@ fn the_export_in_the_readme_is_real() {
     let args: Vec<&str> = std::iter::once("export")
         .chain(command.split_whitespace())
         .collect();
-    let ended = run(&args);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = run(&args).expect(0);
     assert_eq!(ended.stdout, shown);
 }
 
@@ -233,8 +231,7 @@ fn the_settings_page_lists_every_variable_and_key() {
     assert!(variables.len() > 12, "{variables:?}");
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("config.toml");
-    let begun = run(&["config", "init", "--config", path.to_str().unwrap()]);
-    assert_eq!(begun.code, Some(0), "{begun:?}");
+    run(&["config", "init", "--config", path.to_str().unwrap()]).expect(0);
     let config = fs::read_to_string(path).unwrap();
     let keys: BTreeSet<&str> = config
         .lines()
@@ -252,8 +249,7 @@ fn the_settings_page_lists_every_variable_and_key() {
 fn the_archive_page_lists_every_table_and_column() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("batches.db");
-    let synced = run(&["sync", "--sandbox", path.to_str().unwrap()]);
-    assert_eq!(synced.code, Some(0), "{synced:?}");
+    run(&["sync", "--sandbox", path.to_str().unwrap()]).expect(0);
     let page = page("trayscan-archive.5");
     let db = Connection::open(path).unwrap();
     let pragma = |name: &str| -> i64 {
@@ -335,7 +331,7 @@ fn the_service_page_lists_every_fault_and_question() {
         assert!(cells.contains(fault), "the page lacks the fault {fault}");
     }
     let probed = run(&["check", "--sandbox", "--probe", "-f", "json"]);
-    let probed: Value = serde_json::from_str(&probed.stdout).unwrap();
+    let probed: Value = probed.json();
     let questions = probed["probe"].as_array().unwrap();
     assert_eq!(questions.len(), 30);
     for question in questions {
@@ -348,7 +344,7 @@ fn the_service_page_lists_every_fault_and_question() {
 fn the_figures_page_lists_every_key() {
     let page = page("trayscan-figures.7");
     let summary = run(&["summary", "--sandbox", "-f", "json"]);
-    let summary: Value = serde_json::from_str(&summary.stdout).unwrap();
+    let summary: Value = summary.json();
     let mut keys = BTreeSet::new();
     let total = &summary["total"];
     let group = &summary["groups"][0];
@@ -460,10 +456,10 @@ fn links_in_the_readme_are_valid() {
 #[test]
 fn man_pages_format_without_warnings() {
     let groff = |path: &Path| {
-        Command::new("groff")
+        Run::new("groff")
             .args(["-man", "-t", "-K", "utf8", "-T", "utf8", "-ww", "-z"])
             .arg(path)
-            .output()
+            .try_raw()
     };
     for name in pages() {
         let Ok(formatted) = groff(&root("man").join(&name)) else {
@@ -492,16 +488,12 @@ fn the_run_in_the_readme_is_real() {
         "--listen",
         "127.0.0.1:0",
     ])
-    .stdout(Stdio::piped())
-    .spawn()
-    .unwrap();
+    .start();
     let count = shown.lines().count();
-    let lines = BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .take(count);
+    let lines = child.stdout.take().unwrap().lines().take(count);
     let real: String = lines.map(|line| line.unwrap() + "\n").collect();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
+    child.wait();
     let (_, rest) = real.split_once("http://127.0.0.1:").unwrap();
     let port = rest.lines().next().unwrap();
     assert_eq!(real.replace(port, "8080"), shown);

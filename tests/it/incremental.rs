@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::archives::Shelf;
-use crate::harness::{Ended, trayscan};
+use crate::harness::{Output, Run, trayscan};
 use crate::kills::{Moment, killed, strace_kills};
 use crate::nursery::{Item, Nursery, second};
 use crate::verify::{assert_equal, verify};
@@ -57,7 +56,7 @@ impl Scene {
     }
 
     /// Returns a command that updates the lake.
-    fn command(&self, template: &str, args: &[&str]) -> Command {
+    fn command(&self, template: &str, args: &[&str]) -> Run {
         let output = self.lake().join(template);
         let archive = self.shelf.path.to_str().unwrap();
         let common = ["export", "--archive", archive, "--only-changed", "-o"];
@@ -65,9 +64,8 @@ impl Scene {
     }
 
     #[track_caller]
-    fn run(&self, template: &str, args: &[&str]) -> Ended {
-        let ended = Ended::of(self.command(template, args).output().unwrap());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+    fn run(&self, template: &str, args: &[&str]) -> Output {
+        let ended = self.command(template, args).output().expect(0);
         ended
     }
 
@@ -79,7 +77,7 @@ impl Scene {
         let archive = self.shelf.path.to_str().unwrap();
         let common = ["export", "--archive", archive, "--manifest", "-o"];
         let all = [&common[..], &[output.to_str().unwrap()], args].concat();
-        let ended = Ended::of(trayscan(&all).output().unwrap());
+        let ended = trayscan(&all).output();
         assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
         let (lake, expected) = (files(&self.lake()), files(fresh.path()));
         assert_eq!(
@@ -448,8 +446,7 @@ fn similar_names_and_fields_are_distinguished() {
                 template,
             ];
             let mut command = trayscan(&[&words[..], args].concat());
-            let ended = Ended::of(command.current_dir(scene.folder.path()).output().unwrap());
-            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let ended = command.current_dir(scene.folder.path()).output().expect(0);
             assert!(!ended.stderr.contains("warning"), "{ended:?}");
             assert_equal(&verify(&[scene.lake().to_str().unwrap()]), template);
         }
@@ -502,7 +499,7 @@ fn missing_or_truncated_files_are_rewritten() {
     ];
     let mut command = trayscan(&args);
     command.current_dir(scene.folder.path());
-    let ended = Ended::of(command.output().unwrap());
+    let ended = command.output();
     assert!(ended.stderr.contains("nothing has changed"), "{ended:?}");
 }
 
@@ -643,8 +640,7 @@ fn only_one_run_at_a_time_writes_a_lake() {
     scene.run(MONTHS, &[]);
     let folder = fs::File::open(scene.lake()).unwrap();
     folder.lock().unwrap();
-    let ended = Ended::of(scene.command(MONTHS, &[]).output().unwrap());
-    assert_eq!(ended.code, Some(11), "{ended:?}");
+    let ended = scene.command(MONTHS, &[]).output().expect(11);
     assert!(
         ended.stderr.contains("another run is writing the lake"),
         "{ended:?}"
@@ -711,19 +707,14 @@ fn usage_errors_are_reported_before_anything_is_written() {
             "placeholders",
         ),
     ] {
-        let ended = Ended::of(
-            trayscan(&[&["export"], &args[..]].concat())
-                .output()
-                .unwrap(),
-        );
+        let ended = trayscan(&[&["export"], &args[..]].concat()).output();
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
         assert!(ended.stderr.contains(why), "{args:?}: {ended:?}");
     }
     // An invalid manifest is refused.
     fs::create_dir(scene.lake()).unwrap();
     fs::write(scene.lake().join("_manifest.json"), "[]").unwrap();
-    let ended = Ended::of(scene.command(MONTHS, &[]).output().unwrap());
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let ended = scene.command(MONTHS, &[]).output().expect(2);
     assert!(ended.stderr.contains("remove it"), "{ended:?}");
     assert_eq!(files(&scene.lake()).len(), 1);
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -14,10 +13,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::archives::{Shelf, assert_sound, batches, with_access};
+use crate::archives::{Shelf, assert_sound, batches};
 use crate::export::with;
-use crate::files::{OLD, Running, SLOW, names};
-use crate::harness::{Ended, SOON, Server, trayscan};
+use crate::files::{OLD, SLOW, names};
+use crate::harness::{Output, Run, SOON, Server, trayscan};
 use crate::nursery::{DAY, Nursery, now};
 
 /// System calls that change files, or precede one that does.
@@ -34,7 +33,7 @@ const CALLS: [&str; 6] = [
 pub(crate) fn strace_kills() -> bool {
     static KILLS: OnceLock<bool> = OnceLock::new();
     *KILLS.get_or_init(|| {
-        let mut command = Command::new("strace");
+        let mut command = Run::new("strace");
         command.args([
             "-f",
             "-o",
@@ -42,8 +41,8 @@ pub(crate) fn strace_kills() -> bool {
             "-e",
             "inject=openat:signal=KILL:when=1",
         ]);
-        let tried = command.arg("true").stderr(Stdio::null()).status();
-        let kills = tried.is_ok_and(|status| status.signal() == Some(9));
+        let tried = command.arg("true").try_raw();
+        let kills = tried.is_ok_and(|output| output.status.signal() == Some(9));
         if !kills {
             eprintln!("strace is missing or may not trace: killing at random moments instead");
         }
@@ -60,38 +59,32 @@ pub(crate) enum Moment {
 }
 
 /// Runs `command` and kills it at `moment`. Returns `false` if it had already exited.
-pub(crate) fn killed(command: &Command, moment: &Moment) -> bool {
+pub(crate) fn killed(command: &Run, moment: &Moment) -> bool {
     match moment {
         Moment::Call(call, nth) => {
-            let mut traced = Command::new("strace");
             let inject = format!("inject={call}:signal=KILL:when={nth}");
-            traced
-                .args(["-f", "-o", "/dev/null"])
-                .args(["-e", &format!("trace={call}"), "-e", &inject])
-                .arg(command.get_program())
-                .args(command.get_args())
-                .env_clear();
-            for (name, value) in command.get_envs() {
-                traced.env(name, value.unwrap_or_default());
-            }
-            traced.stdin(Stdio::null());
-            let output = traced.output().unwrap();
+            let trace = format!("trace={call}");
+            let strace = [
+                "strace",
+                "-f",
+                "-o",
+                "/dev/null",
+                "-e",
+                &trace,
+                "-e",
+                &inject,
+            ];
+            let output = command.under(&strace).raw();
             let is_killed = output.status.signal() == Some(9);
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(is_killed || output.status.success(), "{moment:?}: {stderr}");
             is_killed
         }
         Moment::After(time) => {
-            let mut again = Command::new(command.get_program());
-            again.args(command.get_args()).env_clear();
-            for (name, value) in command.get_envs() {
-                again.env(name, value.unwrap_or_default());
-            }
-            let again = again.stdin(Stdio::null()).stdout(Stdio::null());
-            let mut child = again.stderr(Stdio::null()).spawn().unwrap();
+            let mut child = command.under::<&str>(&[]).start();
             thread::sleep(*time);
-            let _ = child.kill();
-            child.wait().unwrap().signal() == Some(9)
+            child.kill();
+            child.wait().signal() == Some(9)
         }
     }
 }
@@ -213,7 +206,7 @@ impl Scene {
         // The archive can be read after the kill, unless it is still empty.
         if was_killed && fs::metadata(&shelf.path).is_ok_and(|file| file.len() > 0) {
             let mut command = trayscan(&["sync", "--status", "-f", "json"]);
-            let ended = Ended::of(command.arg(&shelf.path).output().unwrap());
+            let ended = command.arg(&shelf.path).output();
             let is_empty = fs::metadata(&shelf.path).unwrap().len() == 0;
             let code = if is_empty { 8 } else { 0 };
             assert_eq!(ended.code, Some(code), "{moment:?}: {}", ended.stderr);
@@ -357,7 +350,7 @@ fn kill_export(nursery: &Nursery, complete: &[u8], moment: &Moment) {
     let path = folder.path().join("a.csv");
     fs::write(&path, OLD).unwrap();
     let mut command = trayscan(&["export", "-q", "-o"]);
-    with_access(&mut command, nursery);
+    command.service(nursery);
     command.arg(&path);
     let was_killed = killed(&command, moment);
     let found = fs::read(&path).unwrap();
@@ -376,7 +369,7 @@ fn kill_export(nursery: &Nursery, complete: &[u8], moment: &Moment) {
         hidden.len() <= usize::from(was_killed),
         "{moment:?}: {hidden:?}"
     );
-    let ended = Ended::of(command.output().unwrap());
+    let ended = command.output();
     assert_eq!(ended.code, Some(0), "{moment:?}: {ended:?}");
     assert!(fs::read(&path).unwrap() == complete, "{moment:?}");
     assert_eq!(
@@ -394,8 +387,8 @@ fn kill_exports(moments: &[Moment]) {
         .stock()
         .fill("a", (1..=400).map(|day| today - day * DAY));
     let mut command = trayscan(&["export", "-q", "-f", "csv"]);
-    with_access(&mut command, &nursery);
-    let complete = command.output().unwrap().stdout;
+    command.service(&nursery);
+    let complete = command.raw().stdout;
     assert_eq!(str::from_utf8(&complete).unwrap().lines().count(), 401);
     two_at_a_time(moments, |moment| kill_export(&nursery, &complete, moment));
 }
@@ -440,7 +433,7 @@ fn a_signal_stops_it_and_keeps_received_batches() {
         for workers in ["1", "4"] {
             let shelf = Shelf::new();
             let mut command = shelf.command(&server, &["--parallel", workers]);
-            let running = Running::in_the_middle(&mut command);
+            let running = command.start_until_third_page();
             running.signal(signal);
             let stderr = running.ends_soon_with(code);
             assert!(
@@ -472,7 +465,7 @@ fn a_signal_stops_it_and_keeps_received_batches() {
 fn a_signal_before_the_first_page_leaves_no_file() {
     let server = with(&[], &["latency:1h"]);
     let shelf = Shelf::new();
-    let running = Running::spawn(&mut shelf.command(&server, &[]));
+    let running = shelf.command(&server, &[]).start_logged();
     while !shelf.path.exists() {
         thread::sleep(Duration::from_millis(1));
     }
@@ -486,8 +479,8 @@ fn a_signal_before_the_first_page_leaves_no_file() {
 fn a_signal_interrupts_the_wait_for_the_archive() {
     let server = Server::start(&SLOW);
     let shelf = Shelf::new();
-    let first = Running::in_the_middle(&mut shelf.command(&server, &[]));
-    let mut second = Running::spawn(&mut shelf.command(&server, &["--wait", "10m"]));
+    let first = shelf.command(&server, &[]).start_until_third_page();
+    let mut second = shelf.command(&server, &["--wait", "10m"]).start_logged();
     let started = Instant::now();
     while !second.line().contains("waiting for") {
         assert!(started.elapsed() < SOON);
@@ -502,21 +495,21 @@ fn a_signal_interrupts_the_wait_for_the_archive() {
 
 /// Runs `script` with the program as `$0` and a small private disk as `$1`. Returns `None` if this user
 /// may not mount one.
-fn on_a_small_disk(server: &Server, disk: &Path, script: &str) -> Option<Ended> {
+fn on_a_small_disk(server: &Server, disk: &Path, script: &str) -> Option<Output> {
     let mount = "mount -t tmpfs -o size=200k tmpfs \"$1\" 2>/dev/null || exit 77; cd \"$1\"\n";
-    let mut command = Command::new("unshare");
+    let mut command = Run::new("unshare");
     command.env_clear().env("HOME", "/nonexistent");
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    with_access(&mut command, server);
+    command.service(server);
     command.args(["--mount", "/bin/sh", "-c", &format!("{mount}{script}")]);
     command.arg(env!("CARGO_BIN_EXE_trayscan")).arg(disk);
-    let output = command.stdin(Stdio::null()).output().ok()?;
+    let output = command.try_raw().ok()?;
     let refused = String::from_utf8_lossy(&output.stderr).contains("unshare");
     if refused || output.status.code() == Some(77) {
         eprintln!("skipped: this user may not mount a small disk");
         return None;
     }
-    Some(Ended::of(output))
+    Some(Output::of(output))
 }
 
 #[test]

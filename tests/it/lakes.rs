@@ -12,12 +12,12 @@ fn make_lake(server: &Server, folder: &Folder) -> [String; 3] {
     fs::create_dir(folder.at("lake")).unwrap();
     let template = folder.at("lake/year={year}/month={month}/batches.parquet");
     let manifest = folder.at("lake/_manifest.json");
-    let ended = export_with(
+    export_with(
         server.address,
         &server.client_secret,
         &["-o", &template, "--manifest", &manifest],
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    )
+    .expect(0);
     [folder.at("lake"), template, manifest]
 }
 
@@ -98,8 +98,7 @@ fn a_changed_file_of_a_lake_is_reported() {
         json!({"count": 1, "ids": [first]})
     );
     fs::remove_file(first).unwrap();
-    let ended = verify(&[&lake]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify(&[&lake]).expect(7);
     assert!(
         ended
             .stdout
@@ -116,8 +115,7 @@ fn a_changed_file_of_a_lake_is_reported() {
     let more = folder.at("lake/year=1999/batches.parquet");
     fs::create_dir(folder.at("lake/year=1999")).unwrap();
     fs::write(&more, &bytes).unwrap();
-    let ended = verify(&[&lake]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify(&[&lake]).expect(7);
     assert!(
         ended
             .stdout
@@ -126,13 +124,11 @@ fn a_changed_file_of_a_lake_is_reported() {
     );
     // Without a manifest, a batch in two files is a duplicate.
     fs::remove_file(&manifest).unwrap();
-    let ended = verify(&[&lake]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify(&[&lake]).expect(7);
     assert!(ended.stderr.contains("more than once"), "{ended:?}");
     // The error names the damaged file.
     fs::write(&more, b"PAR1 and nothing else PAR1").unwrap();
-    let ended = verify(&[&lake]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = verify(&[&lake]).expect(7);
     assert!(
         ended.stderr.contains("year=1999/batches.parquet"),
         "{ended:?}"

@@ -1,11 +1,10 @@
 //! Starting and stopping the server.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::Stdio;
 use std::time::Duration;
 
-use crate::harness::{Ended, Reply, Request, Server, run, trayscan};
+use crate::harness::{Reply, Request, Server, run, trayscan};
 
 const FREE_PORT: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
 
@@ -26,8 +25,11 @@ fn the_first_line_is_one_json_object_with_the_real_port() {
 
 #[test]
 fn the_printed_commands_work_when_pasted() {
-    let mut child = trayscan(&FREE_PORT).stdout(Stdio::piped()).spawn().unwrap();
-    let lines: Vec<String> = BufReader::new(child.stdout.take().unwrap())
+    let mut child = trayscan(&FREE_PORT).start();
+    let lines: Vec<String> = child
+        .stdout
+        .take()
+        .unwrap()
         .lines()
         .map(Result::unwrap)
         .take_while(|line| !line.contains("/v2/batches"))
@@ -47,8 +49,8 @@ fn the_printed_commands_work_when_pasted() {
         batches.contains("250 from 2023-11-") && batches.contains("(seed 1)"),
         "{batches}"
     );
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
+    child.wait();
 }
 
 #[test]
@@ -137,8 +139,7 @@ fn a_port_in_use_ends_with_code_8_and_a_hint() {
 
 #[test]
 fn an_address_of_another_machine_ends_with_code_8() {
-    let ended = run(&["serve", "--listen", "192.0.2.1:8080"]);
-    assert_eq!(ended.code, Some(8), "{ended:?}");
+    let ended = run(&["serve", "--listen", "192.0.2.1:8080"]).expect(8);
     assert!(
         ended
             .stderr
@@ -238,18 +239,9 @@ fn a_shutdown_timeout_reports_the_requests_it_cut_off() {
 
 #[test]
 fn a_signal_works_while_batches_are_generated() {
-    let child = trayscan(&["serve", "--listen", "127.0.0.1:0", "--batches", "2000000"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = trayscan(&["serve", "--listen", "127.0.0.1:0", "--batches", "2000000"]).start();
     std::thread::sleep(Duration::from_millis(700));
-    let kill = format!("kill -INT {}", child.id());
-    std::process::Command::new("sh")
-        .args(["-c", &kill])
-        .status()
-        .unwrap();
-    let ended = Ended::of(child.wait_with_output().unwrap());
-    assert_eq!(ended.code, Some(130), "{ended:?}");
+    child.signal("INT");
+    let ended = child.output().expect(130);
     assert!(ended.stdout.is_empty(), "it never served: {ended:?}");
 }

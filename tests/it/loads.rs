@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Ended, Server, export, export_with, run};
+use crate::harness::{Server, export, export_with, run};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
@@ -41,17 +41,12 @@ fn query<T: rusqlite::types::FromSql>(path: &Path, sql: &str) -> T {
     db.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-fn succeeded(ended: Ended) -> Ended {
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended
-}
-
 #[test]
 fn a_database_contains_the_batches_of_the_service() {
     let server = Server::start(&["--batches", "600", "--fault", "unknown-fields"]);
     let folder = Folder::new();
     let path = folder.at("b.sqlite");
-    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
+    export(&server, &["-o", path.to_str().unwrap()]).expect(0);
     assert_eq!(folder.names(), ["b.sqlite"]);
     assert_eq!(query::<String>(&path, "PRAGMA integrity_check"), "ok");
     let db = Connection::open(&path).unwrap();
@@ -101,7 +96,7 @@ fn a_database_contains_the_batches_of_the_service() {
         "--limit",
         "3",
     ];
-    succeeded(export(&server, &args));
+    export(&server, &args).expect(0);
     assert_eq!(query::<i64>(&path, "SELECT count(*) FROM batches"), 3);
     let columns = "SELECT group_concat(name) FROM pragma_table_info('batches')";
     assert_eq!(query::<String>(&path, columns), "crop_type,batch_id");
@@ -112,15 +107,16 @@ fn every_format_has_the_same_digest() {
     let server = Server::start(&["--batches", "300"]);
     let folder = Folder::new();
     let json = folder.name("a.json");
-    succeeded(export(&server, &["-o", &json]));
+    export(&server, &["-o", &json]).expect(0);
     for (name, format) in [("a.sqlite", "sqlite"), ("a.singer.zst", "singer")] {
         let (path, manifest) = (folder.name(name), folder.name("m.json"));
-        succeeded(export(
+        export(
             &server,
             &["-f", format, "-o", &path, "--manifest", &manifest],
-        ));
-        succeeded(run(&["verify", &path, "--manifest", &manifest]));
-        succeeded(run(&["verify", &path, "--against", &json]));
+        )
+        .expect(0);
+        run(&["verify", &path, "--manifest", &manifest]).expect(0);
+        run(&["verify", &path, "--against", &json]).expect(0);
     }
     // A changed value is detected in every format.
     let db = Connection::open(folder.at("a.sqlite")).unwrap();
@@ -134,8 +130,8 @@ fn every_format_has_the_same_digest() {
         &folder.name("a.sqlite"),
         "--against",
         &folder.name("a.singer.zst"),
-    ]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    ])
+    .expect(7);
     assert!(ended.stdout.contains(&id), "{ended:?}");
 }
 
@@ -143,7 +139,7 @@ fn every_format_has_the_same_digest() {
 fn a_number_that_would_be_rounded_is_refused() {
     let folder = Folder::new();
     let archive = folder.name("archive.db");
-    succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
+    run(&["sync", &archive, "--sandbox", "-q"]).expect(0);
     let db = Connection::open(folder.at("archive.db")).unwrap();
     let sql = r#"UPDATE batches SET received = replace(received, '"avg_germination_rate":"', '"avg_germination_rate":"12345678901234')
         WHERE rowid = 7 RETURNING batch_id"#;
@@ -156,15 +152,15 @@ fn a_number_that_would_be_rounded_is_refused() {
         &archive,
         "-o",
         &folder.name("out.sqlite"),
-    ]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    ])
+    .expect(7);
     for word in [&id, "avg_germination_rate", "12345678901234"] {
         assert!(ended.stderr.contains(word), "{word}: {ended:?}");
     }
     assert_eq!(fs::read(folder.at("out.sqlite")).unwrap(), b"old");
     assert_eq!(folder.names(), ["archive.db", "out.sqlite"]);
     // Other formats keep every digit.
-    let ended = succeeded(run(&["export", "--archive", &archive, "-f", "singer"]));
+    let ended = run(&["export", "--archive", &archive, "-f", "singer"]).expect(0);
     assert!(
         ended
             .stdout
@@ -176,11 +172,10 @@ fn a_number_that_would_be_rounded_is_refused() {
 fn an_archive_is_never_replaced_by_an_export() {
     let folder = Folder::new();
     let archive = folder.name("archive.db");
-    succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
+    run(&["sync", &archive, "--sandbox", "-q"]).expect(0);
     let before = fs::read(&archive).unwrap();
     for args in [&["-o", &archive][..], &["-f", "csv", "-o", &archive]] {
-        let ended = run(&[&["export", "--sandbox"], args].concat());
-        assert_eq!(ended.code, Some(8), "{ended:?}");
+        let ended = run(&[&["export", "--sandbox"], args].concat()).expect(8);
         assert!(ended.stderr.contains("is an archive"), "{ended:?}");
     }
     assert!(fs::read(&archive).unwrap() == before);
@@ -195,8 +190,7 @@ fn unused_address() -> std::net::SocketAddr {
 /// Exports to `output` and expects a refusal that names `leftover`.
 fn assert_refused(address: std::net::SocketAddr, output: &str, leftover: &str) {
     let args = ["-o", output, "--retries", "0"];
-    let ended = export_with(address, "secret", &args);
-    assert_eq!(ended.code, Some(8), "{ended:?}");
+    let ended = export_with(address, "secret", &args).expect(8);
     assert!(ended.stderr.contains(leftover), "{ended:?}");
     assert!(
         ended
@@ -210,7 +204,7 @@ fn assert_refused(address: std::net::SocketAddr, output: &str, leftover: &str) {
 fn a_database_with_a_pending_log_is_not_replaced() {
     let folder = Folder::new();
     let path = folder.name("x.sqlite");
-    succeeded(run(&["export", "--sandbox", "-q", "-o", &path]));
+    run(&["export", "--sandbox", "-q", "-o", &path]).expect(0);
     let db = Connection::open(&path).unwrap();
     let mode: String = db
         .query_row("PRAGMA journal_mode=wal", [], |row| row.get(0))
@@ -230,23 +224,17 @@ fn a_database_with_a_pending_log_is_not_replaced() {
     );
     // SQLite removes the log when the database is closed.
     drop(db);
-    succeeded(run(&["export", "--sandbox", "-q", "-o", &path]));
+    run(&["export", "--sandbox", "-q", "-o", &path]).expect(0);
     assert_eq!(query::<i64>(Path::new(&path), noted), 0);
 
     fs::write(folder.at("x.sqlite-journal"), b"\xd9\xd5\x05\xf9").unwrap();
     assert_refused(unused_address(), &path, "x.sqlite-journal");
     // Some programs keep the journal and clear its header, which makes it inactive.
     fs::write(folder.at("x.sqlite-journal"), [0; 512]).unwrap();
-    succeeded(run(&["export", "--sandbox", "-q", "-o", &path]));
+    run(&["export", "--sandbox", "-q", "-o", &path]).expect(0);
     // Other formats ignore such files.
     fs::write(folder.at("x.csv-wal"), "note").unwrap();
-    succeeded(run(&[
-        "export",
-        "--sandbox",
-        "-q",
-        "-o",
-        &folder.name("x.csv"),
-    ]));
+    run(&["export", "--sandbox", "-q", "-o", &folder.name("x.csv")]).expect(0);
 }
 
 #[test]
@@ -286,11 +274,9 @@ fn databases_need_a_file() {
         &["-f", "sqlite", "-o", "-"],
         &["-o", &packed],
     ] {
-        let ended = run(&[&["export", "--sandbox"], args].concat());
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        run(&[&["export", "--sandbox"], args].concat()).expect(2);
     }
-    let ended = run(&["export", "--sandbox", "-f", "sqlite", "-o", "/dev/null"]);
-    assert_eq!(ended.code, Some(8), "{ended:?}");
+    run(&["export", "--sandbox", "-f", "sqlite", "-o", "/dev/null"]).expect(8);
     assert!(folder.names().is_empty());
 }
 
@@ -310,7 +296,7 @@ fn singer_writes_schema_then_records_then_state() {
         "--fault",
         "unknown-fields",
     ]);
-    let text = succeeded(export(&server, &["-f", "singer"])).stdout;
+    let text = export(&server, &["-f", "singer"]).expect(0).stdout;
     let parsed = messages(&text);
     let batches = server.flat("");
     assert_eq!(parsed.len(), batches.len() + 2);
@@ -362,7 +348,9 @@ fn singer_resumes_from_a_state_with_a_lookback() {
     let folder = Folder::new();
     let state = folder.name("state.json");
     fs::write(&state, "").unwrap();
-    let first = succeeded(export(&server, &["-f", "singer", "--state", &state])).stdout;
+    let first = export(&server, &["-f", "singer", "--state", &state])
+        .expect(0)
+        .stdout;
     assert_eq!(messages(&first).len(), 402);
     let records = |text: &str| -> Vec<String> {
         let parsed = messages(text);
@@ -386,8 +374,11 @@ fn singer_resumes_from_a_state_with_a_lookback() {
         serde_json::to_string_pretty(&pretty).unwrap(),
     ] {
         fs::write(&state, &text).unwrap();
-        let week =
-            records(&succeeded(export(&server, &["-f", "singer", "--state", &state])).stdout);
+        let week = records(
+            &export(&server, &["-f", "singer", "--state", &state])
+                .expect(0)
+                .stdout,
+        );
         assert!(
             week.iter()
                 .all(|date| date.as_str() >= "2026-06-08T12:00:00"),
@@ -398,7 +389,7 @@ fn singer_resumes_from_a_state_with_a_lookback() {
             "{text}"
         );
         let args = ["-f", "singer", "--state", &state, "--lookback", "0s"];
-        let none = records(&succeeded(export(&server, &args)).stdout);
+        let none = records(&export(&server, &args).expect(0).stdout);
         assert!(
             none.iter()
                 .all(|date| date.as_str() >= "2026-06-15T12:00:00"),
@@ -410,7 +401,7 @@ fn singer_resumes_from_a_state_with_a_lookback() {
     let late = value.replace("2026-06-15T12:00:00.5Z", "2026-11-01T00:00:00Z");
     fs::write(&state, &late).unwrap();
     let args = ["-f", "singer", "--state", &state, "--lookback", "1s"];
-    let parsed = messages(&succeeded(export(&server, &args)).stdout);
+    let parsed = messages(&export(&server, &args).expect(0).stdout);
     assert_eq!(parsed.len(), 2);
     let kept: Value = serde_json::from_str(&late).unwrap();
     assert_eq!(parsed[1]["value"], kept);
@@ -447,7 +438,7 @@ fn a_limit_passes_on_the_previous_state() {
         fs::write(&state, text).unwrap();
         let state_of = |args: &[&str]| {
             let args = [&["-f", "singer", "--state", &state], args].concat();
-            let parsed = messages(&succeeded(export(&server, &args)).stdout);
+            let parsed = messages(&export(&server, &args).expect(0).stdout);
             parsed[parsed.len() - 1]["value"].clone()
         };
         for args in [
@@ -477,7 +468,9 @@ fn unusable_states_are_refused_and_empty_ones_start_afresh() {
         r#"{"bookmarks":{}}"#,
     ] {
         fs::write(&state, text).unwrap();
-        let first = succeeded(export(&server, &["-f", "singer", "--state", &state])).stdout;
+        let first = export(&server, &["-f", "singer", "--state", &state])
+            .expect(0)
+            .stdout;
         assert_eq!(messages(&first).len(), 62, "{text}");
     }
     let value = r#"{"bookmarks":{"batches":{"replication_key":"batch_creation_date","replication_key_value":"2026-06-15T12:00:00.5Z"}}}"#;
@@ -497,14 +490,12 @@ fn unusable_states_are_refused_and_empty_ones_start_afresh() {
     // The range is empty, so no request is made.
     fs::write(&state, value).unwrap();
     let args = ["-f", "singer", "--state", &state, "--end", "2026-06-07"];
-    let ended = export_with(unused_address(), "secret", &args);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let ended = export_with(unused_address(), "secret", &args).expect(2);
     let why = "`--state`, less `--lookback`, means 2026-06-08T12:00:00Z";
     assert!(ended.stderr.contains(why), "{ended:?}");
     for flag in ["-o", "--manifest"] {
         let args = ["-f", "singer", "--state", &state, flag, &state];
-        let ended = export(&server, &args);
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let ended = export(&server, &args).expect(2);
         assert!(ended.stderr.contains("name the same file"), "{ended:?}");
         assert_eq!(fs::read_to_string(&state).unwrap(), value);
     }

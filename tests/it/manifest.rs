@@ -23,8 +23,7 @@ pub(crate) fn receipt(server: &Server, folder: &Path, name: &str, args: &[&str])
         "--manifest",
         manifest.to_str().unwrap(),
     ];
-    let ended = export(server, &[&place[..], args].concat());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    export(server, &[&place[..], args].concat()).expect(0);
     serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap()
 }
 
@@ -150,8 +149,7 @@ fn a_failed_export_keeps_the_old_manifest() {
         "--manifest",
         manifest.to_str().unwrap(),
     ];
-    let ended = export(&server, &[&place[..], &["--retries", "0"]].concat());
-    assert_eq!(ended.code, Some(5), "{ended:?}");
+    export(&server, &[&place[..], &["--retries", "0"]].concat()).expect(5);
     assert_eq!(fs::read_to_string(&manifest).unwrap(), "old");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -159,8 +157,7 @@ fn a_failed_export_keeps_the_old_manifest() {
 #[test]
 fn it_cannot_be_the_data_file() {
     let server = Server::start(&[]);
-    let ended = export(&server, &["-o", "a.csv", "--manifest", "a.csv"]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    export(&server, &["-o", "a.csv", "--manifest", "a.csv"]).expect(2);
 }
 
 #[test]
@@ -169,8 +166,7 @@ fn it_needs_its_own_file_and_respects_no_clobber() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for manifest in ["-", "/dev/stdout"] {
-        let ended = export(&server, &["--manifest", manifest]);
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        export(&server, &["--manifest", manifest]).expect(2);
     }
     fs::write(at("data.csv"), "old").unwrap();
     std::os::unix::fs::symlink(at("data.csv"), at("link.json")).unwrap();
@@ -187,8 +183,7 @@ fn it_needs_its_own_file_and_respects_no_clobber() {
         &at("old.json"),
         "--no-clobber",
     ];
-    let ended = export(&server, &flags);
-    assert_eq!(ended.code, Some(8), "{ended:?}");
+    export(&server, &flags).expect(8);
     assert_eq!(fs::read_to_string(at("old.json")).unwrap(), "old");
     assert!(!folder.path().join("new.csv").exists());
 }
@@ -239,8 +234,7 @@ fn the_test_vector_in_the_manual_page_is_correct() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let args = ["-o", &at("a.ndjson"), "--manifest", &at("m.json")];
-    let ended = export_with(service.address, "secret", &args);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    export_with(service.address, "secret", &args).expect(0);
     let receipt: Value = serde_json::from_slice(&fs::read(at("m.json")).unwrap()).unwrap();
     assert_eq!(receipt["set_digest"], digests[0]);
     assert_eq!(receipt["unknown_fields_digest"], digests[1]);

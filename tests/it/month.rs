@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
@@ -14,8 +13,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
 use rusqlite::Connection;
 
-use crate::archives::{Shelf, assert_sound, with_access};
-use crate::harness::{Ended, Server, run, trayscan};
+use crate::archives::{Shelf, assert_sound};
+use crate::harness::{Output, Server, run, trayscan};
 
 /// The faults of the service on a day.
 const FAULTS: [&[&str]; 13] = [
@@ -61,8 +60,7 @@ impl World {
     fn new(seed: u64, days: i64) -> Self {
         let shelf = Shelf::new();
         let served = shelf.folder.path().join("service.db");
-        let made = run(&["sync", served.to_str().unwrap(), "--sandbox", "-q"]);
-        assert_eq!(made.code, Some(0), "{made:?}");
+        run(&["sync", served.to_str().unwrap(), "--sandbox", "-q"]).expect(0);
         let db = Connection::open(&served).unwrap();
         db.execute("DELETE FROM batches", []).unwrap();
         // A fixed, unique address, so that the service can be restarted at the same one.
@@ -194,20 +192,16 @@ impl World {
         self.check_archive(ended.code == Some(0) && clock == 0);
     }
 
-    fn cron(&self, kill: Option<Duration>) -> Ended {
+    fn cron(&self, kill: Option<Duration>) -> Output {
         let mut command = trayscan(&["sync", "-q", "--wait", "10m", "--retries", "30"]);
-        with_access(&mut command, self);
+        command.service(self);
         command.arg(&self.shelf.path);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.start();
         if let Some(after) = kill {
             thread::sleep(after);
-            child.kill().unwrap();
+            child.kill();
         }
-        Ended::of(child.wait_with_output().unwrap())
+        child.output()
     }
 
     /// Asserts that the archive is intact. If `is_complete`, also asserts that it contains all batches of the
@@ -268,8 +262,8 @@ impl World {
 
         // `verify` agrees that the archive equals the service.
         let mut verify = trayscan(&["verify", "--service"]);
-        with_access(&mut verify, &self);
-        let verified = Ended::of(verify.arg(&self.shelf.path).output().unwrap());
+        verify.service(&self);
+        let verified = verify.arg(&self.shelf.path).output();
         assert_eq!(verified.code, Some(0), "{verified:?}\n{}", self.log);
         drop(server);
         // It also detects a difference.
@@ -278,15 +272,15 @@ impl World {
         self.put(&id, created);
         let server = self.serve(&[], 0);
         let mut verify = trayscan(&["verify", "--service"]);
-        with_access(&mut verify, &self);
-        let verified = Ended::of(verify.arg(&self.shelf.path).output().unwrap());
+        verify.service(&self);
+        let verified = verify.arg(&self.shelf.path).output();
         assert_eq!(verified.code, Some(7), "{verified:?}\n{}", self.log);
         assert!(verified.stdout.contains(&id), "{verified:?}");
         drop(server);
     }
 }
 
-impl crate::archives::Service for World {
+impl crate::harness::Service for World {
     fn access(&self) -> [String; 3] {
         let address = format!("http://{}", self.address);
         let [id, secret] = ["sandbox", "month-secret-hunter6"].map(str::to_owned);

@@ -19,14 +19,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::{LazyLock, Mutex};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Ended, trayscan};
+use crate::harness::{Pipe, Run, Running, python, trayscan};
 use crate::scripted::{Answer, Scripted};
 
 const SEED: u64 = 13;
@@ -155,8 +155,7 @@ impl Bench {
             .env("TRAYSCAN_CLIENT_ID", "sandbox")
             .env("TRAYSCAN_CLIENT_SECRET", "hush-hush")
             .current_dir(bench.folder.path());
-        let ended = Ended::of(sync.output().unwrap());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        sync.output().expect(0);
         for case in CASES.iter().filter(|case| case.format != "archive") {
             let manifest = format!("{}.manifest", case.name);
             let extra = [case.args, &["--manifest", &manifest]].concat();
@@ -185,7 +184,7 @@ impl Bench {
     fn export(&self, archive: &str, name: &str, args: &[&str]) -> Option<i32> {
         let fixed = ["export", "--archive", archive, "-q", "-o", name];
         let mut export = trayscan(&[&fixed[..], args].concat());
-        let output = export.current_dir(self.folder.path()).output().unwrap();
+        let output = export.current_dir(self.folder.path()).raw();
         output.status.code()
     }
 
@@ -317,21 +316,16 @@ pub(crate) fn one_byte(
 
 /// A process that runs the independent readers.
 struct Reader {
-    child: Child,
+    child: Running,
     requests: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    answers: BufReader<Pipe>,
 }
 
 impl Reader {
     fn start(python: &Path, script: &Path) -> Self {
-        let mut child = Command::new(python)
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = Run::new(python).arg(script).stdin(Stdio::piped()).start();
         let requests = child.stdin.take().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
+        let answers = child.stdout.take().unwrap();
         Self {
             child,
             requests,
@@ -352,32 +346,18 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
+        self.child.wait();
     }
 }
 
 /// Finds Python with the reader packages, or with only its standard library if they are not available.
-fn python() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readers");
-    let python = folder.join("bin/python");
-    let imports = |python: &Path, modules: &str| {
-        let mut command = Command::new(python);
-        let output = command.args(["-c", &format!("import {modules}")]).output();
-        output.is_ok_and(|output| output.status.success())
-    };
+fn python_readers() -> Option<PathBuf> {
     let modules = "duckdb, openpyxl, pyarrow, pytz";
-    if !imports(&python, modules) {
-        let steps = format!(
-            "python3 -m venv '{0}' && '{0}/bin/pip' install -q duckdb openpyxl pyarrow pytz",
-            folder.display()
-        );
-        let _ = Command::new("sh").args(["-c", &steps]).output();
-    }
-    let plain = PathBuf::from("python3");
-    [python, plain]
-        .into_iter()
-        .find(|python| imports(python, "sqlite3"))
+    let programs = python("readers", "duckdb openpyxl pyarrow pytz", modules);
+    let python = programs.map_or("python3".into(), |programs| programs.join("python"));
+    let works = Run::new(&python).args(["-c", "import sqlite3"]).succeeds();
+    works.then_some(python)
 }
 
 /// The results for one kind of mutant.
@@ -414,7 +394,7 @@ fn verify_mutant(
     fs::write(&path, &mutant.bytes).unwrap();
     let verify = |args: &[&str]| {
         let mut verify = trayscan(&[&["verify", case.name], args].concat());
-        let output = verify.current_dir(folder).output().unwrap();
+        let output = verify.current_dir(folder).raw();
         output.status.code()
     };
     let mut tally = Tally {
@@ -498,7 +478,7 @@ fn check_original(bench: &Bench, case: &Case, python: &Path) {
 
 /// Damages the exports of a format. Fails if one is reported as equal that other programs read differently.
 fn run_mutants(format: &str) {
-    static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(python);
+    static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(python_readers);
     let Some(python) = PYTHON.as_ref() else {
         eprintln!("skipped: python3 is not installed");
         return;

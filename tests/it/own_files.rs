@@ -3,12 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::files::names;
-use crate::harness::{Ended, trayscan};
+use crate::harness::{Run, trayscan};
 
 const CONFIG: &str = "[profiles.default]\n\
     base_url = \"http://127.0.0.1:1\"\n\
@@ -38,7 +37,7 @@ impl Home {
         self.at(".config/trayscan/config.toml")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn command(&self, args: &[&str]) -> Run {
         let mut command = trayscan(args);
         command
             .env("HOME", self.folder.path())
@@ -50,7 +49,7 @@ impl Home {
     /// Asserts that a run is refused before any request, and that no file has changed.
     fn assert_refused(&self, args: &[&str]) {
         let before = names(self.folder.path());
-        let ended = Ended::of(self.command(args).output().unwrap());
+        let ended = self.command(args).output();
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
         assert!(
             ended.stderr.contains("would overwrite the "),
@@ -96,15 +95,11 @@ fn only_the_config_file_in_use_is_protected() {
     home.assert_refused(&[&args[..], &["--config", "other.toml"]].concat());
     let mut command = home.command(&args);
     command.env("TRAYSCAN_CONFIG", home.at("other.toml"));
-    let ended = Ended::of(command.output().unwrap());
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    command.output().expect(2);
     // A config file that is not in use may be replaced. The default one is protected even if it does not exist.
-    let ended = Ended::of(
-        home.command(&[&args[..], &["--sandbox"]].concat())
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    home.command(&[&args[..], &["--sandbox"]].concat())
+        .output()
+        .expect(0);
     fs::remove_file(home.config()).unwrap();
     let config = home.config();
     let args = [
@@ -115,8 +110,7 @@ fn only_the_config_file_in_use_is_protected() {
         "-o",
         config.to_str().unwrap(),
     ];
-    let ended = Ended::of(home.command(&args).output().unwrap());
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    home.command(&args).output().expect(2);
     assert!(!config.exists());
 }
 

@@ -2,8 +2,7 @@
 //! than allowed, and a clean exit.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Stdio};
+use std::io::{BufRead as _, Read as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::export::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written};
-use crate::files::{self, OLD, Running, SLOW, names};
-use crate::harness::{Ended, PATIENCE, SOON, Server, export, export_with};
+use crate::files::{self, OLD, SLOW, names};
+use crate::harness::{LIMIT, Output, Running, SOON, Server, export, export_with};
 use crate::manifest::receipt;
 use crate::scripted::{Answer, Asked, Scripted};
 use crate::wire::{cursor, fields, object, page, token};
@@ -23,16 +22,13 @@ const WORKER_COUNTS: [&str; 5] = ["1", "2", "4", "8", "16"];
 
 const SECRET: &str = "shelf-secret-hunter4";
 
-/// Asserts that an export succeeded.
-fn succeeded(ended: Ended) -> Ended {
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    ended
-}
-
 /// Asserts that an export writes the same bytes for any number of workers, and returns them.
 fn assert_same_for_all(server: &Server, args: &[&str]) -> String {
-    let run =
-        |workers| succeeded(export(server, &[args, &["--parallel", workers]].concat())).stdout;
+    let run = |workers| {
+        export(server, &[args, &["--parallel", workers]].concat())
+            .expect(0)
+            .stdout
+    };
     let alone = run("1");
     for workers in &WORKER_COUNTS[1..] {
         assert!(run(workers) == alone, "{args:?} --parallel {workers}");
@@ -126,7 +122,7 @@ fn version_1_has_one_order_and_the_same_batches_as_version_2() {
         (&[], &["v1-truncate", "shuffle", "duplicates:0.3"]),
     ] {
         let server = with(&[&batches[..], options].concat(), faults);
-        let ended = Ended {
+        let ended = Output {
             stdout: assert_same_for_all(&server, &["-f", "ndjson", "--api", "v1"]),
             stderr: String::new(),
             code: Some(0),
@@ -204,7 +200,7 @@ fn a_busy_service_gets_fewer_concurrent_requests() {
         "30",
     ];
     let mut command = files::export(&server, &[&["-v", "-f", "ndjson"], &flags[..]].concat());
-    let ended = Ended::of(command.output().unwrap());
+    let ended = command.output();
     assert_same(&ended, &texts(&server, ""), "busy");
     let message = "the service is busy: reducing concurrent requests to 8";
     assert!(ended.stderr.contains(message), "{ended:?}");
@@ -222,7 +218,7 @@ fn there_are_never_more_concurrent_requests_than_allowed() {
         ] {
             let options = ["--batches", "300", "--page-size", "10"];
             let server = with(&options, &[&[busy.as_str()], faults].concat());
-            let ended = succeeded(export(&server, &["-v", "--parallel", workers]));
+            let ended = export(&server, &["-v", "--parallel", workers]).expect(0);
             assert!(!ended.stderr.contains("busy"), "{ended:?}");
             let (asked, refused) = answered(server);
             assert!(asked >= 30);
@@ -237,7 +233,7 @@ fn all_allowed_workers_are_used() {
     for workers in ["4", "16"] {
         let fewer = format!("busy:{}", workers.parse::<u32>().unwrap() - 1);
         let server = with(&options, &[&fewer, "latency:20ms"]);
-        succeeded(export(&server, &["--parallel", workers]));
+        export(&server, &["--parallel", workers]).expect(0);
         assert!(answered(server).1 > 0, "never {workers} requests at a time");
     }
 }
@@ -256,7 +252,7 @@ fn small_exports_need_no_extra_requests() {
         ("250", "100", 3),
     ] {
         let server = with(&["--batches", batches, "--page-size", size], &[]);
-        succeeded(export(&server, &["--parallel", "16"]));
+        export(&server, &["--parallel", "16"]).expect(0);
         let log = server.stop().stderr;
         let asked = ["POST /v2/auth", "GET /v2/batches"].map(|what| log.matches(what).count());
         assert_eq!(asked, [1, requests], "{batches} by {size}: {log}");
@@ -281,7 +277,7 @@ fn a_limit_requests_no_page_beyond_it_with_any_number_of_workers() {
 #[test]
 fn a_limit_works_with_an_expired_cursor() {
     let server = with(&["--page-size", "10"], &["cursor-expiry:2"]);
-    let ended = succeeded(export(&server, &["-f", "ndjson", "--limit", "15"]));
+    let ended = export(&server, &["-f", "ndjson", "--limit", "15"]).expect(0);
     let all = texts(&with(&["--page-size", "10"], &[]), "");
     assert_eq!(ended.stdout, lines(&all[..15]));
 }
@@ -289,7 +285,7 @@ fn a_limit_works_with_an_expired_cursor() {
 #[test]
 fn many_workers_need_few_extra_requests() {
     let server = with(&["--batches", "3000", "--page-size", "50"], &[]);
-    succeeded(export(&server, &["--parallel", "16"]));
+    export(&server, &["--parallel", "16"]).expect(0);
     let asked = answered(server).0;
     assert!((60..120).contains(&asked), "{asked} for 60 pages");
 }
@@ -414,7 +410,7 @@ impl Shelf {
         for workers in ["3", "16"] {
             let service = self.serve();
             let flags = [&["-f", "ndjson", "--parallel", workers], range].concat();
-            let ended = succeeded(export_with(service.address, SECRET, &flags));
+            let ended = export_with(service.address, SECRET, &flags).expect(0);
             let (first, count) = (self.created.first(), self.created.len());
             let what = format!("{count} from {first:?}, {range:?}, --parallel {workers}");
             assert_eq!(ended.stdout.lines().count(), count, "{what}");
@@ -438,7 +434,7 @@ fn assert_complete(shelf: &Shelf) -> usize {
         lines.sort_unstable();
         lines
     };
-    assert!(sorted(&succeeded(ended).stdout) == sorted(&shelf.lines()));
+    assert!(sorted(&ended.expect(0).stdout) == sorted(&shelf.lines()));
     service.asked_for("/batches").len()
 }
 
@@ -510,11 +506,7 @@ fn batches_of_a_restarted_walk_are_not_counted_as_duplicates() {
     ];
     let output = folder.path().join("a.ndjson");
     let output = ["-o", output.to_str().unwrap()];
-    let ended = succeeded(export_with(
-        service.address,
-        SECRET,
-        &[&flags[..], &output].concat(),
-    ));
+    let ended = export_with(service.address, SECRET, &[&flags[..], &output].concat()).expect(0);
     assert!(
         ended.stderr.contains("not in order of their creation date"),
         "{ended:?}"
@@ -630,7 +622,7 @@ fn a_range_without_batches_needs_one_request() {
     ] {
         let service = shelf.serve();
         let flags = [&["-f", "ndjson", "--parallel", "16"], range].concat();
-        let ended = succeeded(export_with(service.address, SECRET, &flags));
+        let ended = export_with(service.address, SECRET, &flags).expect(0);
         assert_eq!(ended.stdout, "", "{range:?}");
         assert_eq!(service.asked_for("/batches").len(), 1, "{range:?}");
     }
@@ -668,8 +660,7 @@ fn an_invalid_batch_in_one_window_ends_with_code_7_and_keeps_the_old_file() {
         .serve();
         let old = OldFile::new();
         let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
-        let ended = export_with(service.address, SECRET, &flags);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let ended = export_with(service.address, SECRET, &flags).expect(7);
         assert!(ended.stderr.contains("number_of_images"), "{ended:?}");
         old.assert_untouched();
     }
@@ -690,8 +681,7 @@ fn a_refused_window_ends_with_its_code_and_keeps_the_old_file() {
         });
         let old = OldFile::new();
         let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
-        let ended = export_with(service.address, SECRET, &flags);
-        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let ended = export_with(service.address, SECRET, &flags).expect(code);
         assert!(ended.stderr.contains("not this one"), "{ended:?}");
         old.assert_untouched();
     }
@@ -699,11 +689,7 @@ fn a_refused_window_ends_with_its_code_and_keeps_the_old_file() {
 
 /// Starts an export to the old file with 8 workers, and waits for its third page.
 fn start_with_8_workers(server: &Server, old: &OldFile) -> Running {
-    Running::in_the_middle(&mut files::export_to(
-        server,
-        &old.path,
-        &["--parallel", "8"],
-    ))
+    files::export_to(server, &old.path, &["--parallel", "8"]).start_until_third_page()
 }
 
 #[test]
@@ -730,10 +716,8 @@ fn a_killed_service_stops_all_workers_and_keeps_the_old_file() {
 }
 
 /// Starts an NDJSON export to a pipe.
-fn piped(server: &Server, args: &[&str]) -> Child {
-    let mut command = files::export(server, &[&["-f", "ndjson", "-q"], args].concat());
-    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().unwrap()
+fn piped(server: &Server, args: &[&str]) -> Running {
+    files::export(server, &[&["-f", "ndjson", "-q"], args].concat()).start()
 }
 
 #[test]
@@ -742,12 +726,10 @@ fn a_closed_pipe_stops_all_workers_silently() {
     for workers in ["2", "16"] {
         let mut child = piped(&server, &["--parallel", workers]);
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        child.stdout.take().unwrap().read_line(&mut line).unwrap();
         assert!(line.ends_with("}\n"), "{line:?}");
         let left = Instant::now();
-        let ended = Ended::of(child.wait_with_output().unwrap());
+        let ended = child.output();
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(141), ""));
         assert!(left.elapsed() < SOON, "{:?}", left.elapsed());
     }
@@ -755,18 +737,18 @@ fn a_closed_pipe_stops_all_workers_silently() {
 
 /// Returns the peak memory of a process, in megabytes.
 #[cfg(target_os = "linux")]
-fn peak_memory(child: &Child) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+fn peak_memory(child: &Running) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.pid())).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().unwrap() / 1024)
 }
 
 /// Waits until the memory of the process stops growing.
 #[cfg(target_os = "linux")]
-fn settle(child: &Child) {
+fn settle(child: &Running) {
     let started = Instant::now();
     let (mut most, mut since) = (0, Instant::now());
-    while since.elapsed() < Duration::from_millis(400) && started.elapsed() < PATIENCE {
+    while since.elapsed() < Duration::from_millis(400) && started.elapsed() < LIMIT {
         let now = peak_memory(child).unwrap();
         if now > most {
             (most, since) = (now, Instant::now());
@@ -780,7 +762,7 @@ fn settle(child: &Child) {
 fn a_slow_reader_needs_bounded_memory_and_gets_everything() {
     let server = with(&["--batches", "30000", "--page-size", "1000"], &[]);
     let mut child = piped(&server, &["--parallel", "8"]);
-    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut reader = child.stdout.take().unwrap();
     let mut text = String::new();
     reader.read_line(&mut text).unwrap();
     settle(&child);
@@ -792,7 +774,7 @@ fn a_slow_reader_needs_bounded_memory_and_gets_everything() {
     // The process may have exited already.
     most = most.max(peak_memory(&child).unwrap_or_default());
     assert_eq!(reader.read_to_string(&mut text).unwrap(), 0);
-    let ended = Ended::of(child.wait_with_output().unwrap());
+    let ended = child.output();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     assert!(most < 150, "{most} MB with 8 workers");
     assert!(text == lines(&texts(&server, "")));
@@ -905,7 +887,7 @@ fn assert_succeeds(service: &Scripted, end: &str) {
         .env("TRAYSCAN_BASE_URL", service.base_url())
         .env("TRAYSCAN_CLIENT_ID", "shelf")
         .env("TRAYSCAN_CLIENT_SECRET", SECRET);
-    let status = Running::spawn(&mut command).ends_within(SOON);
+    let status = command.start_logged().ends_within(SOON);
     let asked: Vec<String> = service
         .asked()
         .into_iter()

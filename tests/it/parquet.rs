@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use ::parquet::basic::{
@@ -27,7 +26,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Ended, Server, export, run};
+use crate::harness::{Output, Run, Server, export, python, run};
 
 struct Folder(TempDir);
 
@@ -48,7 +47,7 @@ impl Folder {
     /// the ID of that batch.
     fn archive(&self, from: &str, to: &str) -> (String, String) {
         let archive = self.name("archive.db");
-        succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
+        run(&["sync", &archive, "--sandbox", "-q"]).expect(0);
         let db = Connection::open(&archive).unwrap();
         let received = "SELECT batch_id, received FROM batches WHERE rowid = 7";
         let (id, text): (String, String) = db
@@ -61,11 +60,6 @@ impl Folder {
         db.execute(sql, [changed]).unwrap();
         (archive, id)
     }
-}
-
-fn succeeded(ended: Ended) -> Ended {
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended
 }
 
 fn open(path: &Path) -> SerializedFileReader<File> {
@@ -98,7 +92,7 @@ fn columns_have_types_and_statistics() {
     let server = Server::start(&["--batches", "400"]);
     let folder = Folder::new();
     let path = folder.at("b.parquet");
-    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
+    export(&server, &["-o", path.to_str().unwrap()]).expect(0);
     let file = open(&path);
     let schema = file.metadata().file_metadata().schema_descr();
     assert_eq!(schema.num_columns(), 19);
@@ -151,7 +145,7 @@ fn every_value_is_exact() {
     let server = Server::start(&["--batches", "600", "--fault", "unknown-fields"]);
     let folder = Folder::new();
     let path = folder.at("b.parquet");
-    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
+    export(&server, &["-o", path.to_str().unwrap()]).expect(0);
     let rows = rows(&path);
     let batches = server.flat("");
     assert_eq!(rows.len(), batches.len());
@@ -196,10 +190,11 @@ fn the_file_has_metadata_and_is_verified() {
     let folder = Folder::new();
     let (path, manifest) = (folder.name("b.parquet"), folder.name("m.json"));
     let range = ["--start", "2025", "--end", "2025"];
-    succeeded(export(
+    export(
         &server,
         &[&["-o", &path, "--manifest", &manifest][..], &range].concat(),
-    ));
+    )
+    .expect(0);
     let receipt: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     let facts = facts(Path::new(&path));
     assert_eq!(facts["trayscan.set_digest"], receipt["set_digest"]);
@@ -212,27 +207,23 @@ fn the_file_has_metadata_and_is_verified() {
     assert_eq!(facts["trayscan.version"], env!("CARGO_PKG_VERSION"));
     assert!(facts["trayscan.extracted"].ends_with('Z'));
 
-    succeeded(run(&["verify", &path, "--manifest", &manifest]));
+    run(&["verify", &path, "--manifest", &manifest]).expect(0);
     let json = folder.name("b.json");
-    succeeded(export(&server, &[&["-o", &json][..], &range].concat()));
-    succeeded(run(&["verify", &path, "--against", &json]));
-    succeeded(run(&["verify", &json, "--against", &path]));
+    export(&server, &[&["-o", &json][..], &range].concat()).expect(0);
+    run(&["verify", &path, "--against", &json]).expect(0);
+    run(&["verify", &json, "--against", &path]).expect(0);
     // Also through a pipe.
     let command = format!(
         "cat '{path}' | '{}' verify - --against '{json}'",
         env!("CARGO_BIN_EXE_trayscan")
     );
-    let piped = Command::new("sh").args(["-c", &command]).output().unwrap();
-    succeeded(Ended::of(piped));
+    let piped = Run::new("sh").args(["-c", &command]).raw();
+    Output::of(piped).expect(0);
     // A file with fewer batches differs.
     let fewer = folder.name("fewer.parquet");
     let limit = ["--limit", "20"];
-    succeeded(export(
-        &server,
-        &[&["-o", &fewer][..], &range, &limit].concat(),
-    ));
-    let ended = run(&["verify", &fewer, "--against", &json]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    export(&server, &[&["-o", &fewer][..], &range, &limit].concat()).expect(0);
+    run(&["verify", &fewer, "--against", &json]).expect(7);
 }
 
 #[test]
@@ -250,19 +241,19 @@ fn fields_keep_their_order_and_empty_exports_have_columns() {
         names.join(",")
     };
     let fields = ["--fields", "warnings,crop_type,batch_id"];
-    succeeded(export(&server, &[&["-o", &path][..], &fields].concat()));
+    export(&server, &[&["-o", &path][..], &fields].concat()).expect(0);
     assert_eq!(names(&path), "warnings,crop_type,batch_id");
     let fields = ["--fields", "-comment"];
-    succeeded(export(&server, &[&["-o", &path][..], &fields].concat()));
+    export(&server, &[&["-o", &path][..], &fields].concat()).expect(0);
     assert!(names(&path).ends_with("analysis_link,warnings,extra"));
 
     let manifest = folder.name("m.json");
     let range = ["--end", "1999", "--manifest", &manifest];
-    succeeded(export(&server, &[&["-o", &path][..], &range].concat()));
+    export(&server, &[&["-o", &path][..], &range].concat()).expect(0);
     assert!(names(&path).starts_with("batch_id,batch_name,"));
     assert!(rows(Path::new(&path)).is_empty());
     assert_eq!(facts(Path::new(&path))["trayscan.batches"], "0");
-    succeeded(run(&["verify", &path, "--manifest", &manifest]));
+    run(&["verify", &path, "--manifest", &manifest]).expect(0);
 }
 
 #[test]
@@ -284,22 +275,14 @@ fn values_that_do_not_fit_a_column_are_refused_by_name() {
         let (archive, id) = folder.archive(&format!("\"{name}\":"), value);
         let path = folder.name("b.parquet");
         fs::write(&path, "old").unwrap();
-        let ended = run(&["export", "--archive", &archive, "-o", &path]);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let ended = run(&["export", "--archive", &archive, "-o", &path]).expect(7);
         let why = format!("`{name}` is {}, which {into}", value.trim_matches('"'));
         for word in [&id, &why] {
             assert!(ended.stderr.contains(word), "{word}: {ended:?}");
         }
         assert_eq!(fs::read(&path).unwrap(), b"old");
         let without = format!("--fields=-{name}");
-        succeeded(run(&[
-            "export",
-            "--archive",
-            &archive,
-            "-o",
-            &path,
-            &without,
-        ]));
+        run(&["export", "--archive", &archive, "-o", &path, &without]).expect(0);
     }
 }
 
@@ -314,7 +297,7 @@ fn decimals_are_exact_with_any_sign_and_zeros() {
         let folder = Folder::new();
         let (archive, id) = folder.archive("\"avg_germination_rate\":", value);
         let (path, json) = (folder.name("b.parquet"), folder.name("b.json"));
-        succeeded(run(&["export", "--archive", &archive, "-o", &path]));
+        run(&["export", "--archive", &archive, "-o", &path]).expect(0);
         let rows = rows(Path::new(&path));
         let is_it =
             |row: &&Row| matches!(field(row, "batch_id"), Field::Str(other) if *other == id);
@@ -327,8 +310,8 @@ fn decimals_are_exact_with_any_sign_and_zeros() {
             number.to_string(),
             expected.replace(['.'], "").replace("-005", "-5")
         );
-        succeeded(run(&["export", "--archive", &archive, "-o", &json]));
-        succeeded(run(&["verify", &path, "--against", &json]));
+        run(&["export", "--archive", &archive, "-o", &json]).expect(0);
+        run(&["verify", &path, "--against", &json]).expect(0);
     }
 }
 
@@ -343,22 +326,15 @@ fn lenient_writes_invalid_values_as_null() {
         let folder = Folder::new();
         let (archive, id) = folder.archive(&format!("\"{name}\":"), value);
         let path = folder.name("b.parquet");
-        succeeded(run(&[
-            "export",
-            "--archive",
-            &archive,
-            "-o",
-            &path,
-            "--lenient",
-        ]));
+        run(&["export", "--archive", &archive, "-o", &path, "--lenient"]).expect(0);
         let rows = rows(Path::new(&path));
         let is_it =
             |row: &&Row| matches!(field(row, "batch_id"), Field::Str(other) if *other == id);
         let row = rows.iter().find(is_it).unwrap();
         assert_eq!(*field(row, name), Field::Null);
         // The embedded digest matches the content.
-        let ended = succeeded(run(&["verify", &path, "-f", "json"]));
-        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let ended = run(&["verify", &path, "-f", "json"]).expect(0);
+        let report: Value = ended.json();
         let digest = &facts(Path::new(&path))["trayscan.set_digest"];
         assert!(ended.stdout.contains(digest.as_str()), "{report}");
     }
@@ -373,8 +349,7 @@ fn it_needs_a_file_and_no_further_compression() {
         &["-o", "b.parquet.zst"],
         &["-o", "b.parquet", "--numbers"],
     ] {
-        let ended = run(&[&["export", "--sandbox"][..], args].concat());
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let ended = run(&[&["export", "--sandbox"][..], args].concat()).expect(2);
         assert_eq!(ended.stdout, "");
     }
 }
@@ -384,13 +359,12 @@ fn damaged_files_are_refused_with_a_reason() {
     let server = Server::start(&["--batches", "50"]);
     let folder = Folder::new();
     let path = folder.name("b.parquet");
-    succeeded(export(&server, &["-o", &path]));
+    export(&server, &["-o", &path]).expect(0);
     let whole = fs::read(&path).unwrap();
     let cut = folder.name("cut.parquet");
     for length in [4, 5, 12, whole.len() / 2, whole.len() - 1] {
         fs::write(&cut, &whole[..length]).unwrap();
-        let ended = run(&["verify", &cut]);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let ended = run(&["verify", &cut]).expect(7);
         assert!(ended.stderr.contains("damaged or cut short"), "{ended:?}");
     }
     // Flipped bits never crash the program.
@@ -534,7 +508,7 @@ fn decimals_and_dates_of_other_writers_are_read() {
                 .unwrap();
             },
         );
-        let ended = succeeded(run(&["verify", &path, "--against", &csv]));
+        let ended = run(&["verify", &path, "--against", &csv]).expect(0);
         assert!(
             ended.stdout.contains("2 batches with 5 of 18 fields"),
             "{ended:?}"
@@ -567,8 +541,7 @@ fn a_date_without_a_time_zone_is_another_type() {
             };
             written.unwrap();
         });
-        let ended = run(&["verify", &path]);
-        assert_eq!(ended.code, Some(code), "{ended:?}");
+        run(&["verify", &path]).expect(code);
     }
 }
 
@@ -580,8 +553,7 @@ fn a_file_too_large_for_memory_is_refused() {
     let zstd = Compression::ZSTD(ZstdLevel::default());
     let refused = |bytes: &[u8], why: &str| {
         fs::write(&path, bytes).unwrap();
-        let ended = run(&["verify", &path]);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let ended = run(&["verify", &path]).expect(7);
         assert!(ended.stderr.contains(why), "{why}: {ended:?}");
     };
     // A page of 3 MiB that claims a size of 128 MiB.
@@ -592,7 +564,7 @@ fn a_file_too_large_for_memory_is_refused() {
             .write_batch(&[text], None, None);
         written.unwrap();
     });
-    succeeded(run(&["verify", &path]));
+    run(&["verify", &path]).expect(0);
     let mut bytes = fs::read(&path).unwrap();
     assert_eq!((&bytes[4..7], bytes[11]), (&[0x15, 0, 0x15][..], 0x15));
     bytes[7..11].copy_from_slice(&[0xfe, 0xff, 0xff, 0x7f]);
@@ -607,7 +579,7 @@ fn a_file_too_large_for_memory_is_refused() {
             .write_batch(&texts, None, None);
         written.unwrap();
     });
-    succeeded(run(&["verify", &path]));
+    run(&["verify", &path]).expect(0);
     let mut bytes = fs::read(&path).unwrap();
     let begin = [0x4c, 0x15, 0xd0, 0x8c, 0x01];
     let found = bytes[..40].windows(5).position(|window| window == begin);
@@ -694,7 +666,7 @@ fn encodings_of_version_2_are_read() {
         column.close().unwrap();
         group.close().unwrap();
         writer.close().unwrap();
-        succeeded(run(&["verify", &path, "--against", &csv]));
+        run(&["verify", &path, "--against", &csv]).expect(0);
     }
 }
 
@@ -704,7 +676,7 @@ fn a_lake_has_a_file_for_each_month() {
     let folder = Folder::new();
     let template = folder.name("lake/year={year}/month={month}/batches.parquet");
     let manifest = folder.name("m.json");
-    succeeded(export(&server, &["-o", &template, "--manifest", &manifest]));
+    export(&server, &["-o", &template, "--manifest", &manifest]).expect(0);
     let receipt: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     let files = receipt["files"].as_array().unwrap();
     assert!(files.len() > 30);
@@ -746,7 +718,7 @@ fn dates_and_ids(path: &Path) -> Vec<(i64, String)> {
 
 /// Returns the IDs of an ndjson export, in order.
 fn ids(server: &Server, args: &[&str]) -> Vec<String> {
-    let ended = succeeded(export(server, &[&["-f", "ndjson"][..], args].concat()));
+    let ended = export(server, &[&["-f", "ndjson"][..], args].concat()).expect(0);
     let id = |line: &str| {
         let batch: Value = serde_json::from_str(line).unwrap();
         batch["batch_id"].as_str().unwrap().to_owned()
@@ -762,23 +734,23 @@ fn rows_are_sorted_by_date_in_any_order_of_arrival() {
         let server = Server::start(&["--batches", "900", "--fault", fault]);
         let folder = Folder::new();
         let path = folder.name("b.parquet");
-        succeeded(export(&server, &["-o", &path]));
+        export(&server, &["-o", &path]).expect(0);
         let found = dates_and_ids(Path::new(&path));
         assert!(found.is_sorted(), "{fault}");
         let came: Vec<String> = found.iter().map(|(_, id)| id.clone()).collect();
         assert_ne!(came, ids(&server, &[]), "{fault} came sorted");
         assert_eq!(sorted_by(Path::new(&path)), [date_and_id.to_vec()]);
         let json = folder.name("b.json");
-        succeeded(export(&server, &["-o", &json]));
-        succeeded(run(&["verify", &path, "--against", &json]));
+        export(&server, &["-o", &json]).expect(0);
+        run(&["verify", &path, "--against", &json]).expect(0);
 
         let lake = folder.name("lake/{crop_type}.parquet");
-        succeeded(export(&server, &["-o", &lake]));
+        export(&server, &["-o", &lake]).expect(0);
         for file in fs::read_dir(folder.at("lake")).unwrap() {
             let file = file.unwrap().path();
             assert!(dates_and_ids(&file).is_sorted(), "{}", file.display());
             assert_eq!(sorted_by(&file), [date_and_id.to_vec()]);
-            succeeded(run(&["verify", file.to_str().unwrap()]));
+            run(&["verify", file.to_str().unwrap()]).expect(0);
         }
     }
 }
@@ -821,7 +793,7 @@ fn sort_sets_and_declares_the_order_of_rows() {
         (&["--sort", "crop_type", "--fields", "-crop_type"], &[]),
         (&["--fields", "-batch_creation_date"], &[]),
     ] {
-        succeeded(export(&server, &[&["-o", &path][..], args].concat()));
+        export(&server, &[&["-o", &path][..], args].concat()).expect(0);
         let found = rows(Path::new(&path)).into_iter().map(|row| {
             let Field::Str(id) = field(&row, "batch_id") else {
                 panic!("{row:?}");
@@ -832,7 +804,7 @@ fn sort_sets_and_declares_the_order_of_rows() {
         let expected = expected.iter();
         let expected = expected.map(|(name, descending)| ((*name).to_owned(), *descending));
         assert_eq!(sorted_by(Path::new(&path)), [expected.collect::<Vec<_>>()]);
-        succeeded(run(&["verify", &path]));
+        run(&["verify", &path]).expect(0);
     }
 }
 
@@ -850,7 +822,7 @@ fn a_bloom_filter_excludes_absent_batches() {
     let server = Server::start(&["--batches", "3000"]);
     let folder = Folder::new();
     let path = folder.at("b.parquet");
-    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
+    export(&server, &["-o", path.to_str().unwrap()]).expect(0);
     let (filter_of_ids, region) = filter(&path, 0).unwrap();
     let found = dates_and_ids(&path);
     assert!(found.iter().all(|(_, id)| filter_of_ids.check(id.as_str())));
@@ -862,7 +834,7 @@ fn a_bloom_filter_excludes_absent_batches() {
     assert!((1..19).all(|column| filter(&path, column).is_none()));
     let without = folder.name("without.parquet");
     let fields = ["--fields", "-batch_id"];
-    succeeded(export(&server, &[&["-o", &without][..], &fields].concat()));
+    export(&server, &[&["-o", &without][..], &fields].concat()).expect(0);
     assert!((0..18).all(|column| filter(Path::new(&without), column).is_none()));
 }
 
@@ -886,7 +858,7 @@ fn wrong_filters_and_sort_orders_are_detected() {
     let server = Server::start(&["--batches", "300"]);
     let folder = Folder::new();
     let path = folder.at("b.parquet");
-    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
+    export(&server, &["-o", path.to_str().unwrap()]).expect(0);
     let whole = fs::read(&path).unwrap();
     let other = folder.name("other.parquet");
     let refused = |bytes: &[u8], why: &str| {
@@ -931,7 +903,7 @@ fn wrong_filters_and_sort_orders_are_detected() {
     // All dates differ, so any further sort keys are correct.
     for keys in [&[(2, false), (0, true)][..], &[(2, false)], &[]] {
         fs::write(&other, with_keys(keys)).unwrap();
-        succeeded(run(&["verify", &other]));
+        run(&["verify", &other]).expect(0);
     }
     for (keys, name) in [
         (&[(2, true)][..], "batch_creation_date"),
@@ -944,7 +916,7 @@ fn wrong_filters_and_sort_orders_are_detected() {
     }
     // Sorted by crop, then by date, but not by ID.
     let by_crop = ["-o", path.to_str().unwrap(), "--sort", "crop_type"];
-    succeeded(export(&server, &by_crop));
+    export(&server, &by_crop).expect(0);
     let group = open(&path).metadata().row_group(0).clone();
     let keys = [(3, false), (0, false)].map(|(column_idx, descending)| SortingColumn {
         column_idx,
@@ -960,40 +932,24 @@ fn wrong_filters_and_sort_orders_are_detected() {
     );
 }
 
-/// Installs Python with DuckDB and pyarrow once; `None` if not possible.
-fn python() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines");
-    let python = folder.join("bin/python");
-    let has_both = || {
-        let imported = Command::new(&python)
-            .args(["-c", "import duckdb, pyarrow"])
-            .output();
-        imported.is_ok_and(|output| output.status.success())
-    };
-    if !has_both() {
-        let steps = format!(
-            "python3 -m venv '{0}' && '{0}/bin/pip' install -q duckdb pyarrow pytz",
-            folder.display()
-        );
-        let made = Command::new("sh").args(["-c", &steps]).output();
-        if !made.is_ok_and(|output| output.status.success()) || !has_both() {
-            eprintln!("skipped: Python with duckdb and pyarrow is not available");
-            return None;
-        }
-    }
-    Some(python)
+/// Returns Python with DuckDB and pyarrow; `None` if not possible.
+fn python_engines() -> Option<PathBuf> {
+    let programs = python("engines", "duckdb pyarrow pytz", "duckdb, pyarrow")?;
+    Some(programs.join("python"))
 }
 
 #[test]
 #[ignore = "installs DuckDB and pyarrow from PyPI"]
 fn duckdb_and_pyarrow_read_it() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_engines() else {
+        return;
+    };
     let server = Server::start(&["--batches", "5000", "--fault", "unknown-fields"]);
     let folder = Folder::new();
     let (one, lake) = (folder.name("b.parquet"), folder.name("lake"));
-    succeeded(export(&server, &["-o", &one]));
+    export(&server, &["-o", &one]).expect(0);
     let template = format!("{lake}/year={{year}}/month={{month}}/batches.parquet");
-    succeeded(export(&server, &["-o", &template]));
+    export(&server, &["-o", &template]).expect(0);
     let others = folder.name("others");
     fs::create_dir(&others).unwrap();
     // The expected sum, in hundredths.
@@ -1056,39 +1012,39 @@ pq.write_table(table, others + '/gzip.parquet', compression='gzip')
 pq.write_table(table, others + '/brotli.parquet', compression='brotli')
 print('read', duckdb.__version__, pa.__version__)
 ";
-    let output = Command::new(python)
+    let output = Run::new(python)
         .args(["-c", script, &one, &lake, &sum, &others])
         .env("TZ", "UTC")
-        .output()
-        .unwrap();
-    let ended = succeeded(Ended::of(output));
+        .raw();
+    let ended = Output::of(output).expect(0);
     assert!(ended.stdout.starts_with("read "), "{ended:?}");
     // Copies written by other programs have the same batches.
     for name in [
         "duckdb", "zstd", "arrow", "whole", "old", "short", "pages", "gzip",
     ] {
         let copy = format!("{others}/{name}.parquet");
-        let ended = succeeded(run(&["verify", &copy, "--against", &one]));
+        let ended = run(&["verify", &copy, "--against", &one]).expect(0);
         assert!(ended.stdout.contains("5000 batches"), "{ended:?}");
         // Some copies keep the embedded digest.
-        succeeded(run(&["verify", &copy]));
+        run(&["verify", &copy]).expect(0);
     }
-    let ended = run(&["verify", &format!("{others}/brotli.parquet")]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let ended = run(&["verify", &format!("{others}/brotli.parquet")]).expect(2);
     assert!(ended.stderr.contains("compressed with BROTLI"), "{ended:?}");
 }
 
 #[test]
 #[ignore = "takes minutes, and installs DuckDB from PyPI"]
 fn a_lake_of_a_million_batches_adds_up_in_duckdb() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_engines() else {
+        return;
+    };
     let server = Server::start(&["--batches", "1000000", "--page-size", "1000"]);
     let folder = Folder::new();
     let (all, lake) = (folder.name("all.csv"), folder.name("lake"));
     let fields = "batch_creation_date,avg_germination_rate";
-    succeeded(export(&server, &["-o", &all, "--fields", fields]));
+    export(&server, &["-o", &all, "--fields", fields]).expect(0);
     let template = format!("{lake}/year={{year}}/month={{month}}/batches.parquet");
-    succeeded(export(&server, &["-o", &template]));
+    export(&server, &["-o", &template]).expect(0);
     // By month, in integer hundredths: integers in Python do not overflow.
     let script = r"
 import csv, sys, duckdb
@@ -1109,9 +1065,9 @@ assert found == expected, (found, expected)
 whole = duckdb.sql(f'SELECT count(DISTINCT batch_id), sum(avg_germination_rate) FROM {months}').fetchall()[0]
 assert whole[0] == 1000000 and int(whole[1] * 100) == sum(total for _, total in expected.values()), whole
 ";
-    let mut command = Command::new(python);
+    let mut command = Run::new(python);
     command.args(["-c", script, &all, &lake]);
-    let done = command.output().unwrap();
+    let done = command.raw();
     let stderr = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{stderr}");
 }

@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::database::{Database, PASSWORD, shared};
-use crate::harness::{Ended, PATIENCE, Server, trayscan};
+use crate::harness::{LIMIT, Output, Run, Running, Server, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{cursor, fields, object, page, token};
 
@@ -46,7 +45,7 @@ impl Service {
         }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn command(&self, args: &[&str]) -> Run {
         let mut command = trayscan(args);
         command
             .env("TRAYSCAN_BASE_URL", format!("http://{}", self.address))
@@ -56,8 +55,8 @@ impl Service {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ended {
-        let ended = Ended::of(self.command(args).output().unwrap());
+    fn run(&self, args: &[&str]) -> Output {
+        let ended = self.command(args).output();
         for printed in [&ended.stdout, &ended.stderr] {
             assert!(!printed.contains(PASSWORD), "a password: {ended:?}");
             assert!(!printed.contains(&self.secret), "a secret: {ended:?}");
@@ -65,7 +64,7 @@ impl Service {
         ended
     }
 
-    fn export(&self, address: &str, args: &[&str]) -> Ended {
+    fn export(&self, address: &str, args: &[&str]) -> Output {
         self.run(&[&["export", "-o", address], args].concat())
     }
 
@@ -268,7 +267,7 @@ fn verify_of_the_table_gives_the_digest_of_the_export() {
     let ended = service.run(&["verify", &text, "--against", &address]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let ended = service.run(&["verify", &address, "--format", "json"]);
-    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let report: Value = ended.json();
     assert_eq!(report["digest"], receipt["set_digest"], "{report}");
 
     database.sql(
@@ -488,24 +487,20 @@ fn pages_then(pages: usize, last: impl Fn() -> Answer + Send + Sync + 'static) -
 
 /// Waits until `condition` is true.
 fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LIMIT;
     while !condition() {
         assert!(Instant::now() < deadline, "{what}");
         thread::sleep(Duration::from_millis(50));
     }
 }
 
-fn spawn_export(service: &Service, address: &str) -> Child {
+fn spawn_export(service: &Service, address: &str) -> Running {
     let mut command = service.command(&["export", "-o", address, "--parallel", "1"]);
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    command.start()
 }
 
-fn wait_for_exit(child: Child) -> Ended {
-    Ended::of(child.wait_with_output().unwrap())
+fn wait_for_exit(child: Running) -> Output {
+    child.output()
 }
 
 #[test]
@@ -534,14 +529,8 @@ fn an_interrupted_run_leaves_the_table_unchanged() {
         wait_for("the rehearsal ends", || {
             database.sql("postgres", &sessions) == "0"
         });
-        let kill = format!("kill -{signal} {}", child.id());
-        assert!(
-            Command::new("sh")
-                .args(["-c", &kill])
-                .status()
-                .unwrap()
-                .success()
-        );
+        let kill = format!("kill -{signal} {}", child.pid());
+        assert!(Run::new("sh").args(["-c", &kill]).succeeds());
         let ended = wait_for_exit(child);
         if signal != "KILL" {
             assert!(
@@ -615,7 +604,7 @@ fn concurrent_exports_take_turns() {
     let name = database.fresh();
     let address = database.address(&name, "batches");
     for round in 0..2 {
-        let children: Vec<Child> = (0..5).map(|_| spawn_export(&service, &address)).collect();
+        let children: Vec<Running> = (0..5).map(|_| spawn_export(&service, &address)).collect();
         let mut new = 0;
         for child in children {
             let ended = wait_for_exit(child);
@@ -648,7 +637,7 @@ fn passwords_are_found_where_postgresql_looks_and_never_shown() {
         let service = Service::scripted(&scripted);
         let mut command = service.command(&["export", "-vv", "-o", address]);
         command.envs(variables.iter().copied());
-        let ended = Ended::of(command.output().unwrap());
+        let ended = command.output();
         assert!(!ended.stderr.contains(PASSWORD), "{ended:?}");
         (ended, scripted.asked().len())
     };
@@ -1062,20 +1051,14 @@ fn an_unreadable_table_is_reported() {
         ("nothing", 2, "has no table"),
         ("other", 2, "no `batch_id`"),
     ] {
-        let ended = Ended::of(
-            trayscan(&["verify", &database.address(&name, table)])
-                .output()
-                .unwrap(),
-        );
-        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let ended = trayscan(&["verify", &database.address(&name, table)])
+            .output()
+            .expect(code);
         assert!(ended.stderr.contains(why), "{ended:?}");
     }
     let path = PathBuf::from("postgres://me:hidden-words@127.0.0.1:1/db");
-    let ended = Ended::of(
-        trayscan(&["verify", path.to_str().unwrap(), "--retries", "0"])
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let ended = trayscan(&["verify", path.to_str().unwrap(), "--retries", "0"])
+        .output()
+        .expect(5);
     assert!(!ended.stderr.contains("hidden-words"), "{ended:?}");
 }

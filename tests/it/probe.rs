@@ -1,13 +1,12 @@
 //! `check --probe`: its answers under every reading of the interface, and what it must never do.
 
 use std::net::SocketAddr;
-use std::process::Command;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, Server, run, trayscan};
+use crate::harness::{Output, Run, Server, run, trayscan};
 use crate::odd::{CURSOR, Compared, Odd, TOKEN};
 
 /// Every question, in order: everything that the interface calls "not shown", and related ones.
@@ -50,7 +49,7 @@ const MANY: [&str; 4] = ["--batches", "1300", "--page-size", "400"];
 /// The number of requests that the steps of a successful check send.
 const STEPS: usize = 4;
 
-fn command(address: SocketAddr, secret: &str, flags: &[&str]) -> Command {
+fn command(address: SocketAddr, secret: &str, flags: &[&str]) -> Run {
     let args = [&["check", "--probe", "--retry-wait", "1ms"], flags].concat();
     let mut command = trayscan(&args);
     command
@@ -60,13 +59,13 @@ fn command(address: SocketAddr, secret: &str, flags: &[&str]) -> Command {
     command
 }
 
-fn check(address: SocketAddr, secret: &str, flags: &[&str]) -> Ended {
-    Ended::of(command(address, secret, flags).output().unwrap())
+fn check(address: SocketAddr, secret: &str, flags: &[&str]) -> Output {
+    command(address, secret, flags).output()
 }
 
 /// The result of a probe.
 struct Probe {
-    ended: Ended,
+    ended: Output,
     report: Value,
 }
 
@@ -80,8 +79,8 @@ impl Probe {
     }
 
     /// Checks the structure of a report and reads it.
-    fn read(ended: Ended) -> Self {
-        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    fn read(ended: Output) -> Self {
+        let report: Value = ended.json();
         let answers = report["probe"].as_array().unwrap();
         let ids: Vec<&str> = answers
             .iter()
@@ -590,11 +589,8 @@ fn an_unreachable_service_is_reported_for_every_question() {
 fn without_the_flag_nothing_is_probed() {
     let server = Server::start(&[]);
     let mut command = trayscan(&["check", "-f", "json"]);
-    command
-        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
-        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
-    let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    command.service(&server);
+    let report: Value = serde_json::from_slice(&command.raw().stdout).unwrap();
     assert_eq!(report["probe"], Value::Null);
     assert_eq!(report["probe_requests"], Value::Null);
 }

@@ -9,9 +9,9 @@ use chrono::{DateTime, Datelike as _};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::archives::{Service, Shelf, with_access};
+use crate::archives::Shelf;
 use crate::files::names;
-use crate::harness::{Ended, Server, run, trayscan};
+use crate::harness::{Output, Server, Service, run, trayscan};
 use crate::manifest::receipt;
 use crate::nursery::{DAY, DECIMALS, Item, Nursery, Order, second};
 use crate::scripted::{Answer, Scripted};
@@ -23,13 +23,13 @@ pub(crate) const MADE: i64 = 1_781_092_800;
 const MADE_TEXT: &str = "2026-06-10 12:00";
 
 /// Runs `report` at the time `MADE`. Asserts that the output contains no secrets.
-pub(crate) fn report(service: &impl Service, args: &[&str]) -> Ended {
+pub(crate) fn report(service: &impl Service, args: &[&str]) -> Output {
     let mut command = trayscan(&["report"]);
-    with_access(&mut command, service);
+    command.service(service);
     command
         .env("SOURCE_DATE_EPOCH", MADE.to_string())
         .args(args);
-    let ended = Ended::of(command.output().unwrap());
+    let ended = command.output();
     let [_, _, secret] = service.access();
     for printed in [&ended.stdout, &ended.stderr] {
         assert!(!printed.contains(&secret), "a secret: {}", ended.stderr);
@@ -199,9 +199,8 @@ impl Row {
 
 fn exported(service: &impl Service, args: &[&str]) -> Vec<Row> {
     let mut command = trayscan(&[&["export", "-f", "ndjson"], args].concat());
-    with_access(&mut command, service);
-    let ended = Ended::of(command.output().unwrap());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    command.service(service);
+    let ended = command.output().expect(0);
     ended.stdout.lines().map(Row::of).collect()
 }
 
@@ -1131,13 +1130,13 @@ fn the_footer_shows_range_version_time_and_set_digest() {
     }
     let file = folder.path().join("a.ndjson");
     let manifest = folder.path().join("manifest.json");
-    let ended = run(&[
+    run(&[
         "verify",
         file.to_str().unwrap(),
         "--manifest",
         manifest.to_str().unwrap(),
-    ]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ])
+    .expect(0);
 }
 
 #[test]
@@ -1241,7 +1240,7 @@ fn usage_errors_are_reported_before_any_request() {
         assert!(ended.stderr.contains(words), "{args:?}: {}", ended.stderr);
     }
     let mut command = trayscan(&["report", "--sandbox"]);
-    let ended = Ended::of(command.env("SOURCE_DATE_EPOCH", "soon").output().unwrap());
+    let ended = command.env("SOURCE_DATE_EPOCH", "soon").output();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     assert!(
         ended.stderr.contains("SOURCE_DATE_EPOCH"),
@@ -1586,8 +1585,8 @@ fn values_with_too_many_digits_are_reported() {
         usable("b", MADE - DAY, "10.12345678901"),
     ]);
     let mut command = trayscan(&["summary"]);
-    with_access(&mut command, &nursery);
-    let of_summary = Ended::of(command.output().unwrap()).stderr;
+    command.service(&nursery);
+    let of_summary = command.output().stderr;
     let ended = report(&nursery, &[]);
     let warning =
         "1 value of `avg_usable_seedling_rate` has more than 15 digits before or 10 after";

@@ -2,12 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Ended, Server};
-use crate::settings::{Home, access, ended, fetch, fetched, profile, refused, set_mode};
+use crate::harness::{Output, Run, Running, Server};
+use crate::settings::{Home, access, fetch, fetched, profile, refused, set_mode};
 
 /// Creates a sparse file of 64 MiB.
 fn make_large(home: &Home, name: &str) -> String {
@@ -33,14 +33,14 @@ fn a_secret_is_at_most_64_kib() {
             .args(access(&server))
             .args(["--client-secret-file", file]);
         let says = format!("cannot read the client secret from `{file}`");
-        refused(&ended(&mut command), &[&says, "larger than 64 KiB"]);
+        refused(&command.output(), &[&says, "larger than 64 KiB"]);
     }
     let mut command = fetch(&home);
     command
         .args(access(&server))
         .args(["--client-secret-file", "-"])
         .stdin(File::open("/dev/zero").unwrap());
-    refused(&ended(&mut command), &["larger than 64 KiB"]);
+    refused(&command.output(), &["larger than 64 KiB"]);
     for line in [
         "cat /dev/zero",
         "yes hunter2",
@@ -49,7 +49,7 @@ fn a_secret_is_at_most_64_kib() {
         let line = format!("client_secret_command = \"{line}\"");
         let home = Home::with(&profile(&server, &line));
         let words = ["`client_secret_command`", "it printed more than 64 KiB"];
-        refused(&ended(&mut fetch(&home)), &words);
+        refused(&fetch(&home).output(), &words);
     }
     assert_no_requests(server);
 }
@@ -83,7 +83,7 @@ fn certificates_are_bounded_too() {
     command
         .args(access(&server))
         .args(["--client-secret", "hunter2", "--ca-cert", "/dev/zero"]);
-    refused(&ended(&mut command), &["`/dev/zero`", "larger than 16 MiB"]);
+    refused(&command.output(), &["`/dev/zero`", "larger than 16 MiB"]);
     assert_no_requests(server);
 }
 
@@ -96,10 +96,10 @@ fn stderr_of_a_secret_command_is_shown_only_if_verbose_and_successful() {
         &server,
         &format!("client_secret_command = \"{line}\""),
     ));
-    let quiet = ended(&mut fetch(&home));
+    let quiet = fetch(&home).output();
     fetched(&quiet);
     assert!(!quiet.stderr.contains("unlocking"), "{quiet:?}");
-    let verbose = ended(fetch(&home).arg("-v"));
+    let verbose = fetch(&home).arg("-v").output();
     fetched(&verbose);
     for line in [
         "client_secret_command: unlocking\n",
@@ -112,7 +112,7 @@ fn stderr_of_a_secret_command_is_shown_only_if_verbose_and_successful() {
     let line = "client_secret_command = \"echo hunter2 unlocking >&2; echo hunter2; exit 7\"";
     let home = Home::with(&profile(&server, line));
     for args in [&[][..], &["-v"], &["-vv"]] {
-        let failed = ended(fetch(&home).args(args));
+        let failed = fetch(&home).args(args).output();
         refused(&failed, &["exit status: 7"]);
         assert!(!failed.stderr.contains("unlocking"), "{failed:?}");
     }
@@ -132,7 +132,7 @@ fn a_secret_file_that_others_can_read_gives_a_warning() {
         (0o400, false),
     ] {
         set_mode(&path, mode);
-        let run = ended(&mut fetch(&home));
+        let run = fetch(&home).output();
         fetched(&run);
         let shown = home.run(&["config", "show"]);
         let flag = path.to_str().unwrap();
@@ -146,12 +146,12 @@ fn a_secret_file_that_others_can_read_gives_a_warning() {
 }
 
 /// Waits for the child and returns its output.
-fn end(mut child: std::process::Child) -> Ended {
+fn end(mut child: Running) -> Output {
     let mut stderr = String::new();
     let mut pipe = child.stderr.take().unwrap();
     pipe.read_to_string(&mut stderr).unwrap();
-    Ended {
-        code: child.wait().unwrap().code(),
+    Output {
+        code: child.wait().code(),
         stdout: String::new(),
         stderr,
     }
@@ -163,13 +163,12 @@ fn waiting_for_a_secret_times_out_after_ten_seconds() {
     let server = Server::start(&[]);
     let home = Home::with(&profile(&server, "client_secret_command = \"sleep 300\""));
     let pipe = home.path().join("pipe");
-    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
-    assert!(made.success());
+    assert!(Run::new("mkfifo").arg(&pipe).succeeds());
     let pipe = pipe.to_str().unwrap();
     let started = Instant::now();
-    let spawn = |command: &mut Command| {
-        let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
-        command.spawn().unwrap()
+    let spawn = |command: &mut Run| {
+        let command = command.stdout(Stdio::null());
+        command.start()
     };
     let mut waiting = Vec::new();
     // The command of the profile, pipes without a writer, and a standard input that is never closed.

@@ -7,14 +7,14 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Ended, PATIENCE, Server, run, trayscan};
+use crate::harness::{LIMIT, Output, Run, Server, run, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{page, token};
 
@@ -65,14 +65,14 @@ impl Home {
         self.path().join(".config/trayscan/config.toml")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn command(&self, args: &[&str]) -> Run {
         let mut command = trayscan(args);
         command.env("HOME", self.path()).current_dir(self.path());
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ended {
-        ended(&mut self.command(args))
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output()
     }
 }
 
@@ -80,12 +80,8 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-pub(crate) fn ended(command: &mut Command) -> Ended {
-    Ended::of(command.output().unwrap())
-}
-
 /// Parses the output of `config show`: value and origin by key.
-fn shown(ended: &Ended) -> BTreeMap<String, (String, String)> {
+fn shown(ended: &Output) -> BTreeMap<String, (String, String)> {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let row = |line: &str| {
         let mut cells = line
@@ -99,7 +95,7 @@ fn shown(ended: &Ended) -> BTreeMap<String, (String, String)> {
 }
 
 /// Asserts that the settings were refused with a message that contains all of `words`.
-pub(crate) fn refused(ended: &Ended, words: &[&str]) {
+pub(crate) fn refused(ended: &Output, words: &[&str]) {
     assert_eq!(
         (ended.code, ended.stdout.as_str()),
         (Some(2), ""),
@@ -130,11 +126,11 @@ pub(crate) fn profile(server: &Server, line: &str) -> String {
 }
 
 /// Returns a command that fetches a batch, to check the credentials.
-pub(crate) fn fetch(home: &Home) -> Command {
+pub(crate) fn fetch(home: &Home) -> Run {
     home.command(&["export", "--limit", "1", "-f", "ndjson", "--retries", "0"])
 }
 
-pub(crate) fn fetched(ended: &Ended) {
+pub(crate) fn fetched(ended: &Output) {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout.lines().count(), 1, "{ended:?}");
     assert!(!ended.stderr.contains("hunter2"), "{ended:?}");
@@ -203,7 +199,7 @@ fn flags_override_variables_override_the_profile_override_defaults() {
             if with_variable {
                 command.env(&variable_name, variable);
             }
-            shown(&ended(&mut command))[key].clone()
+            shown(&command.output())[key].clone()
         };
         let default = if expected[3] == "(not set)" {
             ""
@@ -234,7 +230,7 @@ fn the_secret_with_the_highest_precedence_wins_and_is_masked() {
     let variable_file = ("TRAYSCAN_CLIENT_SECRET_FILE", "variable-path");
     let show = |home: &Home, flags: &[&str], variables: &[(&str, &str)]| {
         let mut command = home.command(&["config", "show"]);
-        let ended = ended(command.args(flags).envs(variables.iter().copied()));
+        let ended = command.args(flags).envs(variables.iter().copied()).output();
         assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
         shown(&ended)["client_secret"].clone()
     };
@@ -278,7 +274,7 @@ fn the_profile_is_chosen_by_flag_variable_or_the_file() {
     let show = |home: &Home, flags: &[&str], variable: &str| {
         let mut command = home.command(&["config", "show"]);
         command.args(flags).env("TRAYSCAN_PROFILE", variable);
-        shown(&ended(&mut command))["retries"].1.clone()
+        shown(&command.output())["retries"].1.clone()
     };
     for (found, name) in [
         (show(&plain, &[], ""), "default"),
@@ -323,7 +319,7 @@ fn the_config_file_is_found_by_flag_variable_xdg_or_home() {
             if let Some(flag) = flag {
                 command.args(["--config", flag]);
             }
-            ended(&mut command)
+            command.output()
         };
         assert_eq!(run("path").stdout, format!("{path}\n"));
         assert_eq!(shown(&run("show"))["retries"].0, retries);
@@ -338,15 +334,10 @@ fn flags_are_enough_without_a_home_directory() {
     let flags = [&[&*base, &url, &id, &name][..], &secret].concat();
     let export = ["export", "-f", "ndjson"];
     // The environment is empty.
-    let ended = run(&[&export[..], &flags].concat());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = run(&[&export[..], &flags].concat()).expect(0);
     assert_eq!(ended.stdout.lines().count(), 3);
-    let ended = run(&[&["check"][..], &flags].concat());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let lost = trayscan(&["config", "show"])
-        .env("HOME", "/nonexistent")
-        .output();
-    assert_eq!(Ended::of(lost.unwrap()).code, Some(0));
+    run(&[&["check"][..], &flags].concat()).expect(0);
+    run(&["config", "show"]).expect(0);
 }
 
 #[test]
@@ -366,7 +357,7 @@ fn empty_variables_count_as_unset() {
     let mut command = home.command(&["config", "show"]);
     command.envs(VARIABLES.map(|(name, _)| (name, "")));
     command.env("XDG_CONFIG_HOME", "").env("NO_COLOR", "");
-    let found = ended(&mut command);
+    let found = command.output();
     assert_eq!(found.stdout, expected.stdout);
     assert_eq!((found.code, found.stderr.as_str()), (Some(0), ""));
 }
@@ -375,7 +366,7 @@ fn empty_variables_count_as_unset() {
 fn an_empty_secret_in_the_file_counts_as_missing() {
     let server = Server::start(&[]);
     let home = Home::with(&profile(&server, "client_secret = \"\""));
-    let ended = ended(&mut fetch(&home));
+    let ended = fetch(&home).output();
     refused(&ended, &["the client secret is missing"]);
     let log = server.stop().stderr;
     assert!(log.contains("stopped after 0 requests"), "{log}");
@@ -388,7 +379,7 @@ fn a_secret_file_contains_the_secret_and_at_most_one_newline() {
     let path = home.path().join("secret");
     for end in ["", "\n", "\r\n"] {
         fs::write(&path, format!("{SECRET}{end}")).unwrap();
-        fetched(&ended(&mut fetch(&home)));
+        fetched(&fetch(&home).output());
     }
     // By flag and by variable: in the home directory, relative, and absolute.
     let bare = Home::empty();
@@ -396,10 +387,10 @@ fn a_secret_file_contains_the_secret_and_at_most_one_newline() {
     let absolute = bare.path().join("secret");
     for file in ["~/secret", "secret", absolute.to_str().unwrap()] {
         let flag = ["--client-secret-file", file];
-        fetched(&ended(fetch(&bare).args(access(&server)).args(flag)));
+        fetched(&fetch(&bare).args(access(&server)).args(flag).output());
         let mut command = fetch(&bare);
         command.env("TRAYSCAN_CLIENT_SECRET_FILE", file);
-        fetched(&ended(command.args(access(&server))));
+        fetched(&command.args(access(&server)).output());
     }
 }
 
@@ -408,18 +399,10 @@ fn a_secret_can_be_read_from_standard_input() {
     let server = Server::start(&["--client-secret", SECRET]);
     let home = Home::empty();
     for text in [SECRET.to_owned(), format!("{SECRET}\n"), String::new()] {
-        let mut child = fetch(&home)
+        let ended = fetch(&home)
             .args(access(&server))
             .args(["--client-secret-file", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(text.as_bytes()).unwrap();
-        drop(stdin);
-        let ended = Ended::of(child.wait_with_output().unwrap());
+            .output_for(&text);
         if text.is_empty() {
             refused(&ended, &["no client secret in `-`"]);
         } else {
@@ -436,21 +419,13 @@ fn ctrl_c_interrupts_reading_a_secret_from_standard_input() {
         .args(["--client-secret-file", "-"])
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .start();
     thread::sleep(Duration::from_millis(500));
-    let interrupt = format!("kill -INT {}", child.id());
-    let sent = Command::new("/bin/sh").args(["-c", &interrupt]).status();
-    assert!(sent.unwrap().success());
-    let started = Instant::now();
-    let mut status = None;
-    while status.is_none() && started.elapsed() < PATIENCE {
-        status = child.try_wait().unwrap();
-        thread::sleep(Duration::from_millis(10));
-    }
-    let _ = child.kill();
-    child.wait().unwrap();
-    assert!(status.is_some(), "still waiting after Ctrl-C");
+    child.signal("INT");
+    assert!(
+        child.ends_within(LIMIT).is_some(),
+        "still waiting after Ctrl-C"
+    );
 }
 
 #[test]
@@ -471,7 +446,7 @@ fn an_unusable_secret_file_is_named() {
         let mut command = fetch(&home);
         command.args(access(&server));
         refused(
-            &ended(command.args(["--client-secret-file", file])),
+            &command.args(["--client-secret-file", file]).output(),
             &[says, &format!("`{file}`")],
         );
     }
@@ -488,7 +463,7 @@ fn a_command_can_print_the_secret() {
         format!("[\"printf\", \"%s\\\\r\\\\n\", \"{SECRET}\"]"),
     ] {
         let line = format!("client_secret_command = {line}");
-        fetched(&ended(&mut fetch(&Home::with(&profile(&server, &line)))));
+        fetched(&fetch(&Home::with(&profile(&server, &line))).output());
     }
 }
 
@@ -505,7 +480,7 @@ fn a_failed_secret_command_is_reported_without_its_output() {
     ] {
         let line = format!("client_secret_command = {line}");
         let home = Home::with(&profile(&server, &line));
-        refused(&ended(&mut fetch(&home)), &["client_secret_command", says]);
+        refused(&fetch(&home).output(), &["client_secret_command", says]);
     }
     let log = server.stop().stderr;
     assert!(log.contains("stopped after 0 requests"), "{log}");
@@ -534,7 +509,7 @@ fn two_secrets_in_the_same_layer_are_refused() {
     let mut command = home.command(&["config", "show"]);
     command.env("TRAYSCAN_CLIENT_SECRET", "hunter2");
     command.env("TRAYSCAN_CLIENT_SECRET_FILE", "a");
-    refused(&ended(&mut command), &["TRAYSCAN_CLIENT_SECRET"]);
+    refused(&command.output(), &["TRAYSCAN_CLIENT_SECRET"]);
 }
 
 #[test]
@@ -665,12 +640,11 @@ fn a_file_with_a_secret_that_others_can_read_gives_a_warning() {
 fn config_init_creates_a_private_file_and_never_replaces_one() {
     let home = Home::empty();
     let script = "umask 000; exec \"$0\" config init";
-    let begun = Command::new("/bin/sh")
+    let begun = Run::new("/bin/sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_trayscan")])
         .env_clear()
         .env("HOME", home.path())
         .output();
-    let begun = Ended::of(begun.unwrap());
     assert_eq!(
         (begun.code, begun.stdout.as_str()),
         (Some(0), ""),
@@ -734,7 +708,7 @@ fn invalid_values_end_with_code_2_and_nothing_is_sent() {
         refused(&valid.run(&export), &[says]);
         let mut command = valid.command(&["export", "-f", "ndjson"]);
         let variable = format!("TRAYSCAN_{}", key.to_uppercase());
-        refused(&ended(command.env(variable, value)), &[says]);
+        refused(&command.env(variable, value).output(), &[says]);
     }
     for (key, value) in [
         ("api", "\"v3\""),
@@ -749,7 +723,7 @@ fn invalid_values_end_with_code_2_and_nothing_is_sent() {
         ("client_secret_command", "[]"),
     ] {
         let home = Home::with(&profile(&server, &format!("{key} = {value}\n{line}")));
-        let ended = ended(&mut home.command(&["export", "-f", "ndjson"]));
+        let ended = home.command(&["export", "-f", "ndjson"]).output();
         refused(&ended, &[key]);
     }
     let log = server.stop().stderr;
@@ -795,7 +769,7 @@ fn help_does_not_depend_on_variables() {
         for flag in ["-h", "--help"] {
             let args = [command, &[flag]].concat();
             let plain = run(&args).stdout;
-            let set = ended(trayscan(&args).envs(VARIABLES));
+            let set = trayscan(&args).envs(VARIABLES).output();
             assert_eq!(set.code, Some(0));
             assert!(set.stdout == plain, "{args:?} shows a value: {set:?}");
         }
@@ -826,7 +800,7 @@ fn secrets_are_never_printed() {
                     .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
                     .env("TRAYSCAN_CLIENT_ID", &server.client_id)
                     .env("TRAYSCAN_CLIENT_SECRET", SECRET);
-                let ended = ended(&mut command);
+                let ended = command.output();
                 assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
                 assert!(!format!("{ended:?}").contains("Bearer"), "{ended:?}");
             }
@@ -860,25 +834,22 @@ fn a_variable_that_is_not_utf_8_is_refused_without_showing_it() {
     let odd = std::ffi::OsString::from_vec(b"hunter2\xff".to_vec());
     let mut command = home.command(&["config", "show"]);
     refused(
-        &ended(command.env("TRAYSCAN_CLIENT_SECRET", odd)),
+        &command.env("TRAYSCAN_CLIENT_SECRET", odd).output(),
         &["error: "],
     );
 }
 
 /// Runs `check` against `server` with the right credentials, followed by `flags`.
-fn check(server: &Server, flags: &[&str]) -> Ended {
+fn check(server: &Server, flags: &[&str]) -> Output {
     let home = Home::empty();
     let mut command = home.command(&["check"]);
-    command
-        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
-        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
-    ended(command.args(flags))
+    command.service(server);
+    command.args(flags).output()
 }
 
 /// Checks the structure of a report and returns the name and result of each step.
-fn steps(ended: &Ended) -> Vec<(String, bool)> {
-    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+fn steps(ended: &Output) -> Vec<(String, bool)> {
+    let report: Value = ended.json();
     assert_eq!(report["ok"], ended.code == Some(0), "{ended:?}");
     let step = |step: &Value| {
         let ok = step["ok"].as_bool().unwrap();
@@ -944,8 +915,7 @@ fn check_reports_refused_credentials_with_code_4() {
         &["--client-secret", "hunter2", "--api", "v1"],
         &["--client-secret", "hunter2", "--api", "v2"],
     ] {
-        let text = check(&server, flags);
-        assert_eq!(text.code, Some(4), "{text:?}");
+        let text = check(&server, flags).expect(4);
         assert!(text.stdout.contains("FAILED  auth v2"), "{text:?}");
         assert!(text.stdout.contains("hint: "), "{text:?}");
         assert!(text.stderr.starts_with("error: the check failed\n"));
@@ -967,8 +937,7 @@ fn check_reports_a_closed_port_with_code_5() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    let text = check(&server, &["--base-url", &url]);
-    assert_eq!(text.code, Some(5), "{text:?}");
+    let text = check(&server, &["--base-url", &url]).expect(5);
     assert!(text.stdout.contains("FAILED  connection"), "{text:?}");
     assert!(text.stdout.contains("hint: check the base URL"), "{text:?}");
     assert_eq!(text.stdout.lines().count(), 3, "no steps after the failure");
@@ -1007,7 +976,7 @@ fn check_accepts_a_missing_version_1_if_version_2_works() {
     let ask = |flags: &[&str]| {
         let mut command = trayscan(&["check", "--base-url", &service.base_url()]);
         command.args(["--client-id", "a", "--client-secret", "b"]);
-        Ended::of(command.args(flags).output().unwrap())
+        command.args(flags).output()
     };
     let text = ask(&[]);
     assert_eq!(text.code, Some(0), "{text:?}");
@@ -1022,8 +991,7 @@ fn check_accepts_a_missing_version_1_if_version_2_works() {
 fn check_reports_a_failing_service_with_code_5() {
     let server = Server::start(&["--fault", "503:1"]);
     for api in ["auto", "v1", "v2"] {
-        let ended = check(&server, &["--api", api, "--retries", "0"]);
-        assert_eq!(ended.code, Some(5), "{ended:?}");
+        check(&server, &["--api", api, "--retries", "0"]).expect(5);
     }
 }
 

@@ -4,36 +4,32 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::files::{OLD, Running, SLOW, export, export_to, names};
-use crate::harness::{Ended, SOON, Server, trayscan};
+use crate::files::{OLD, SLOW, export, export_to, names};
+use crate::harness::{Run, SOON, Server, trayscan};
 use crate::kills::strace_kills;
 
 /// The name of a leftover temporary file.
 const STRAY: &str = ".trayscan-0123456789ab.tmp";
 
 /// Returns a command that runs `command` under `strace` and injects `inject` into `calls`.
-fn traced(command: &Command, calls: &str, inject: &str) -> Command {
-    let mut traced = Command::new("strace");
-    traced
-        .args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")])
-        .args(["-e", &format!("inject={calls}:{inject}")])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .env_clear()
-        .stdin(Stdio::null());
-    for (key, value) in command.get_envs() {
-        traced.env(key, value.unwrap_or_default());
-    }
-    if let Some(folder) = command.get_current_dir() {
-        traced.current_dir(folder);
-    }
-    traced
+fn traced(command: &Run, calls: &str, inject: &str) -> Run {
+    let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{inject}"));
+    let strace = [
+        "strace",
+        "-f",
+        "-o",
+        "/dev/null",
+        "-e",
+        &trace,
+        "-e",
+        &inject,
+    ];
+    command.under(&strace)
 }
 
 /// Returns the relative paths of all files below `folder`.
@@ -59,12 +55,6 @@ fn hidden(folder: &Path) -> usize {
     tree(folder).iter().filter(|path| is_hidden(path)).count()
 }
 
-fn succeeds(command: &mut Command) -> Ended {
-    let ended = Ended::of(command.output().unwrap());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended
-}
-
 #[test]
 fn the_next_run_in_the_folder_removes_files_of_a_killed_run() {
     let slow = Server::start(&SLOW);
@@ -76,7 +66,7 @@ fn the_next_run_in_the_folder_removes_files_of_a_killed_run() {
         let manifest = folder.path().join("m.json");
         let manifest = ["--parallel", "1", "--manifest", manifest.to_str().unwrap()];
         let mut command = export_to(&slow, &path, &manifest);
-        let mut running = Running::in_the_middle(&mut command);
+        let mut running = command.start_until_third_page();
         running.signal("KILL");
         running.ends_within(SOON).unwrap();
         assert_eq!(
@@ -84,7 +74,9 @@ fn the_next_run_in_the_folder_removes_files_of_a_killed_run() {
             2,
             "{name}: the file and its manifest"
         );
-        succeeds(&mut export_to(&fast, &folder.path().join("b.csv"), &["-q"]));
+        export_to(&fast, &folder.path().join("b.csv"), &["-q"])
+            .output()
+            .expect(0);
         assert_eq!(names(folder.path()), [name, "b.csv"]);
         assert!(fs::read(&path).unwrap() == OLD);
     }
@@ -96,7 +88,7 @@ fn summary_and_report_remove_leftover_files_too() {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join(STRAY), "half").unwrap();
         let mut run = trayscan(&[command[0], "--sandbox", "-q", "-o", command[1]]);
-        succeeds(run.current_dir(folder.path()));
+        run.current_dir(folder.path()).output().expect(0);
         assert_eq!(names(folder.path()), [command[1]]);
     }
 }
@@ -123,13 +115,7 @@ fn other_files_are_not_removed() {
     symlink("target", at(".trayscan-eeeeeeeeeeee.tmp")).unwrap();
     symlink("nowhere", at(".trayscan-ffffffffffff.list")).unwrap();
     let pipe = at(".trayscan-gggggggggggg.tmp");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Run::new("mkfifo").arg(&pipe).succeeds());
     // A run that is still active.
     let locked = File::create(at(".trayscan-hhhhhhhhhhhh.tmp")).unwrap();
     locked.lock().unwrap();
@@ -144,7 +130,7 @@ fn other_files_are_not_removed() {
     }
     let path = at("a.csv");
     fs::write(at(STRAY), "ours").unwrap();
-    succeeds(&mut export_to(&server, &path, &["-q"]));
+    export_to(&server, &path, &["-q"]).output().expect(0);
     assert_eq!(
         names(folder.path()).len(),
         kept + 1,
@@ -155,7 +141,7 @@ fn other_files_are_not_removed() {
     assert_eq!(fs::read(at("target")).unwrap(), b"theirs");
     assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
     drop(locked);
-    succeeds(&mut export_to(&server, &path, &["-q"]));
+    export_to(&server, &path, &["-q"]).output().expect(0);
     assert_eq!(names(folder.path()).len(), kept, "the lock was released");
 }
 
@@ -173,8 +159,10 @@ fn runs_in_one_folder_leave_each_others_files_alone() {
     let folder = TempDir::new().unwrap();
     for name in ["a.csv", "a.xlsx", "a.sqlite"] {
         let path = folder.path().join(name);
-        let running = Running::in_the_middle(&mut export_to(&slow, &path, &["--parallel", "1"]));
-        succeeds(&mut export_to(&fast, &folder.path().join("b.csv"), &["-q"]));
+        let running = export_to(&slow, &path, &["--parallel", "1"]).start_until_third_page();
+        export_to(&fast, &folder.path().join("b.csv"), &["-q"])
+            .output()
+            .expect(0);
         assert_eq!(hidden(folder.path()), 1, "{name}");
         running.ends_soon_with(0);
         assert!(path.exists());
@@ -201,7 +189,7 @@ impl Lake {
         self.folder.path().join("lake")
     }
 
-    fn export(&self, args: &[&str]) -> Command {
+    fn export(&self, args: &[&str]) -> Run {
         let template = self.base().join("year={year}/month={month}/b.csv");
         export_to(&self.server, &template, args)
     }
@@ -209,7 +197,7 @@ impl Lake {
     /// Kills an export after it has renamed some of its files.
     fn kill(&self) {
         let mut command = traced(&self.export(&["-q"]), Self::RENAMING, "signal=KILL:when=5");
-        assert!(!command.status().unwrap().success());
+        assert!(!command.succeeds());
         assert_eq!(tree(&self.base()).len(), 37, "36 files and a list");
         assert!(hidden(&self.base()) > 30, "{:?}", tree(&self.base()));
     }
@@ -235,7 +223,7 @@ fn the_next_run_removes_the_parts_of_a_killed_lake() {
         } else {
             export_to(&lake.server, &lake.folder.path().join(name), args)
         };
-        succeeds(&mut next);
+        next.output().expect(0);
         assert_eq!(
             hidden(lake.folder.path()),
             0,
@@ -257,7 +245,7 @@ fn files_of_a_running_lake_export_are_kept() {
         Lake::RENAMING,
         "delay_enter=800000:when=3",
     );
-    let mut child = slow.spawn().unwrap();
+    let mut child = slow.start();
     let started = Instant::now();
     let is_named = |path: &String| path.ends_with("/b.csv");
     while !tree(lake.folder.path()).iter().any(is_named) {
@@ -266,9 +254,9 @@ fn files_of_a_running_lake_export_are_kept() {
     }
     // One run in a folder of the lake, and one for the whole lake.
     let beside = lake.base().join("year=2026/month=09/other.csv");
-    succeeds(&mut export_to(&lake.server, &beside, &["-q"]));
-    succeeds(&mut lake.export(&["-q"]));
-    assert!(child.wait().unwrap().success());
+    export_to(&lake.server, &beside, &["-q"]).output().expect(0);
+    lake.export(&["-q"]).output().expect(0);
+    assert!(child.wait().success());
     assert_eq!(hidden(lake.folder.path()), 0);
     assert_eq!(tree(lake.folder.path()).len(), 37);
 }
@@ -287,7 +275,7 @@ fn leftover_files_in_tmpdir_are_removed() {
         .env("AWS_SECRET_ACCESS_KEY", "secret")
         .env("AWS_REGION", "eu-west-1")
         .env("AWS_ENDPOINT_URL", "http://127.0.0.1:1");
-    let ended = Ended::of(command.output().unwrap());
+    let ended = command.output();
     assert_ne!(ended.code, Some(0), "{ended:?}");
     assert_eq!(names(folder.path()), ["theirs.tmp.csv.gz"], "{ended:?}");
 }
@@ -297,11 +285,9 @@ fn removed_files_are_logged_with_v() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join(STRAY), "half").unwrap();
-    let ended = succeeds(&mut export_to(
-        &server,
-        &folder.path().join("a.csv"),
-        &["-v"],
-    ));
+    let ended = export_to(&server, &folder.path().join("a.csv"), &["-v"])
+        .output()
+        .expect(0);
     let message = format!("info: removed `{}/{STRAY}`", folder.path().display());
     assert!(ended.stderr.contains(&message), "{ended:?}");
 }
@@ -310,12 +296,6 @@ fn removed_files_are_logged_with_v() {
 
 /// The capacity of a pipe: further writes block.
 const PIPE: usize = 65536;
-
-fn signal(child: &Child) {
-    let kill = format!("kill -TERM {}", child.id());
-    let sent = Command::new("sh").args(["-c", &kill]).status().unwrap();
-    assert!(sent.success());
-}
 
 /// Waits until the old file at `path` is replaced.
 fn wait_for_new(path: &Path) {
@@ -341,15 +321,15 @@ fn a_signal_after_the_rename_has_no_effect() {
         writer.write_all("x".repeat(PIPE).as_bytes()).unwrap();
         let mut command = trayscan(&[subcommand, "--sandbox", "-o", name]);
         command.current_dir(folder.path()).stderr(writer);
-        let mut child = command.spawn().unwrap();
+        let mut child = command.start();
         drop(command);
         wait_for_new(&path);
-        signal(&child);
+        child.signal("TERM");
         thread::sleep(Duration::from_millis(300));
         let mut stderr = String::new();
         reader.read_to_string(&mut stderr).unwrap();
         let stderr = stderr.trim_start_matches('x');
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr}");
+        assert_eq!(child.wait().code(), Some(0), "{stderr}");
         assert!(stderr.contains("250 batches"), "{stderr}");
         assert_eq!(names(folder.path()), [name]);
     }
@@ -362,13 +342,7 @@ fn a_signal_before_the_manifest_does_not_prevent_it() {
     let path = folder.path().join("a.csv");
     fs::write(&path, OLD).unwrap();
     let manifest = folder.path().join("manifest");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&manifest)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Run::new("mkfifo").arg(&manifest).succeeds());
     let mut pipe = OpenOptions::new()
         .read(true)
         .write(true)
@@ -376,15 +350,14 @@ fn a_signal_before_the_manifest_does_not_prevent_it() {
         .unwrap();
     pipe.write_all("x".repeat(PIPE).as_bytes()).unwrap();
     let mut command = export(&server, &["--manifest", manifest.to_str().unwrap()]);
-    command.arg("-o").arg(&path).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
+    command.arg("-o").arg(&path);
+    let child = command.start();
     wait_for_new(&path);
-    signal(&child);
+    child.signal("TERM");
     thread::sleep(Duration::from_millis(300));
     let mut filler = vec![0; PIPE];
     pipe.read_exact(&mut filler).unwrap();
-    let ended = Ended::of(child.wait_with_output().unwrap());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = child.output().expect(0);
     assert!(ended.stderr.contains("50 batches ("), "{ended:?}");
     // The rest of the pipe is the manifest.
     let mut text = vec![0; PIPE];

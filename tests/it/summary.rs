@@ -12,17 +12,17 @@ use serde_json::Value;
 use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::archives::{Service, Shelf, with_access};
-use crate::harness::{Ended, Server, run, trayscan};
+use crate::archives::Shelf;
+use crate::harness::{Output, Server, Service, run, trayscan};
 use crate::nursery::{DAY, Item, Nursery, second};
 use crate::terminal::on_terminal;
 
 /// Runs `command` with the credentials of `service`. Asserts that the output contains no secrets.
 #[track_caller]
-fn ask(service: &impl Service, command: &str, args: &[&str]) -> Ended {
+fn ask(service: &impl Service, command: &str, args: &[&str]) -> Output {
     let mut command = trayscan(&[command]);
-    with_access(&mut command, service);
-    let ended = Ended::of(command.args(args).output().unwrap());
+    command.service(service);
+    let ended = command.args(args).output();
     let [_, _, secret] = service.access();
     for printed in [&ended.stdout, &ended.stderr] {
         assert!(!printed.contains(&secret), "a secret: {ended:?}");
@@ -531,13 +531,10 @@ fn an_archive_gives_the_same_summary_as_the_service() {
             "csv",
         ],
     ] {
-        let ended = Ended::of(
-            trayscan(&["summary", "--archive"])
-                .arg(&shelf.path)
-                .args(args)
-                .output()
-                .unwrap(),
-        );
+        let ended = trayscan(&["summary", "--archive"])
+            .arg(&shelf.path)
+            .args(args)
+            .output();
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert!(ended.stdout == summary(&server, args), "{args:?}");
         assert!(
@@ -883,7 +880,7 @@ fn failures_have_their_exit_codes() {
         "{}",
         ended.stderr
     );
-    let output: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let output: Value = ended.json();
     assert_eq!(
         (
             &output["total"]["batches"],

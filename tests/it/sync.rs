@@ -2,20 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::BufRead as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use rusqlite::types::Value as Sql;
 use serde_json::Value;
 
-use crate::archives::{Shelf, assert_sound, batches, counted, counts, received, with_access};
+use crate::archives::{Shelf, assert_sound, batches, counted, counts, received};
 use crate::export::{PATIENT, with};
-use crate::files::{Running, SLOW, names};
-use crate::harness::{Ended, PATIENCE, Server, trayscan};
+use crate::files::{SLOW, names};
+use crate::harness::{LIMIT, Output, Run, Server, trayscan};
 use crate::nursery::DECIMALS;
 
 /// The text fields of a batch, in the order of the interface. Integers and decimals are listed separately.
@@ -303,8 +302,7 @@ fn status_describes_the_archive() {
     assert!(!text.contains("gap "), "{text}");
     for format in ["csv", "ndjson"] {
         let mut command = trayscan(&["sync", "--status", "-f", format]);
-        let ended = Ended::of(command.arg(&shelf.path).output().unwrap());
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        command.arg(&shelf.path).output().expect(2);
     }
 }
 
@@ -399,13 +397,13 @@ fn a_closed_pipe_ends_changes_silently_with_code_141() {
     shelf.complete(&server, &[]);
     for format in ["json", "ndjson", "csv", "table"] {
         let mut command = trayscan(&["sync", "--changes", "-f", format]);
-        let command = command.arg(&shelf.path).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let command = command.arg(&shelf.path);
+        let mut child = command.start();
         let mut line = String::new();
-        let mut head = BufReader::new(child.stdout.take().unwrap());
+        let mut head = child.stdout.take().unwrap();
         head.read_line(&mut line).unwrap();
         drop(head);
-        let ended = Ended::of(child.wait_with_output().unwrap());
+        let ended = child.output();
         assert_eq!(
             (ended.code, ended.stderr.as_str()),
             (Some(141), ""),
@@ -426,11 +424,10 @@ fn assert_refused(shelf: &Shelf, server: &Server, says: &str) {
     assert!(ended.stderr.contains("  hint: "), "{ended:?}");
     for args in [&["sync", "--status"][..], &["sync", "--changes"]] {
         let mut command = trayscan(args);
-        let ended = Ended::of(command.arg(&shelf.path).output().unwrap());
+        let ended = command.arg(&shelf.path).output();
         assert_eq!(ended.code, Some(8), "{args:?} {ended:?}");
     }
-    let ended = export(&shelf.path, &["-f", "csv"]);
-    assert_eq!(ended.code, Some(8), "{ended:?}");
+    export(&shelf.path, &["-f", "csv"]).expect(8);
     assert!(shelf.state() == before, "the file was modified");
     assert_eq!(shelf.names(), around);
 }
@@ -500,13 +497,10 @@ fn an_archive_belongs_to_one_service_and_client() {
         assert!(ended.stderr.contains(&said.to_string()), "{ended:?}");
     }
     let mut command = shelf.command(&server, &[]);
-    let ended = Ended::of(
-        command
-            .env("TRAYSCAN_CLIENT_ID", "somebody")
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let ended = command
+        .env("TRAYSCAN_CLIENT_ID", "somebody")
+        .output()
+        .expect(2);
     assert!(ended.stderr.contains("somebody"), "{ended:?}");
     shelf.assert_holds(&before, "untouched");
     assert_eq!(shelf.one::<i64>("SELECT count(*) FROM runs"), 1);
@@ -516,8 +510,7 @@ fn an_archive_belongs_to_one_service_and_client() {
         format!("HTTP://{}", server.address),
     ] {
         let mut command = shelf.command(&server, &[]);
-        let ended = Ended::of(command.env("TRAYSCAN_BASE_URL", address).output().unwrap());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        command.env("TRAYSCAN_BASE_URL", address).output().expect(0);
     }
 }
 
@@ -527,21 +520,20 @@ fn an_unusable_archive_path_fails_before_the_first_request() {
     let shelf = Shelf::new();
     let at = |name: &str| shelf.folder.path().join(name);
     fs::create_dir(at("folder")).unwrap();
-    let made = Command::new("mkfifo").arg(at("pipe")).status();
-    assert!(made.unwrap().success());
+    assert!(Run::new("mkfifo").arg(at("pipe")).succeeds());
     symlink("circle", at("circle")).unwrap();
     let before = shelf.names();
     for name in ["folder", "pipe", "missing/a.db", "circle", "folder/"] {
         let mut command = trayscan(&["sync"]);
-        with_access(&mut command, &server);
-        let ended = Ended::of(command.arg(at(name)).output().unwrap());
+        command.service(&server);
+        let ended = command.arg(at(name)).output();
         assert_eq!(ended.code, Some(8), "{name}: {ended:?}");
         assert!(ended.stderr.contains("  hint: "), "{name}: {ended:?}");
         assert_eq!(shelf.names(), before, "{name}");
     }
     for name in ["folder", "pipe", "missing/a.db", "circle", "none.db"] {
         for args in [&["sync", "--status"][..], &["sync", "--changes"]] {
-            let ended = Ended::of(trayscan(args).arg(at(name)).output().unwrap());
+            let ended = trayscan(args).arg(at(name)).output();
             assert!(
                 [Some(2), Some(8)].contains(&ended.code),
                 "{name}: {ended:?}"
@@ -594,7 +586,7 @@ fn conflicting_flags_are_refused() {
         &["--lookback", "soon"],
     ] {
         let mut command = trayscan(&["sync"]);
-        let ended = Ended::of(command.arg(&shelf.path).args(flags).output().unwrap());
+        let ended = command.arg(&shelf.path).args(flags).output();
         assert_eq!(ended.code, Some(2), "{flags:?}: {ended:?}");
         assert_eq!(shelf.names(), [""; 0], "{flags:?}");
     }
@@ -614,19 +606,15 @@ fn a_failed_first_run_leaves_no_file() {
         if let Some(secret) = secret {
             command.env("TRAYSCAN_CLIENT_SECRET", secret);
         }
-        let ended = Ended::of(command.output().unwrap());
-        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let ended = command.output().expect(code);
         assert_eq!(shelf.names(), [""; 0], "{ended:?}");
     }
     let shelf = Shelf::new();
     let mut command = shelf.command(&gone, &[]);
-    let ended = Ended::of(
-        command
-            .env("TRAYSCAN_CLIENT_SECRET", "wrong")
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(ended.code, Some(4), "{ended:?}");
+    command
+        .env("TRAYSCAN_CLIENT_SECRET", "wrong")
+        .output()
+        .expect(4);
     assert_eq!(shelf.names(), [""; 0]);
 }
 
@@ -638,13 +626,10 @@ fn a_failed_run_keeps_the_existing_batches() {
     let before = shelf.received();
     let covered = shelf.status()["covered"].clone();
     let mut command = shelf.command(&server, &["--full"]);
-    let ended = Ended::of(
-        command
-            .env("TRAYSCAN_CLIENT_SECRET", "wrong")
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(ended.code, Some(4), "{ended:?}");
+    command
+        .env("TRAYSCAN_CLIENT_SECRET", "wrong")
+        .output()
+        .expect(4);
     shelf.assert_holds(&before, "refused");
     let status = shelf.status();
     assert_eq!(status["covered"], covered);
@@ -683,16 +668,16 @@ fn unusual_file_names_work() {
     ];
     for name in odd {
         let mut command = trayscan(&["sync"]);
-        with_access(&mut command, &server);
+        command.service(&server);
         command.current_dir(folder.path()).args(["--", name]);
-        let ended = Ended::of(command.output().unwrap());
+        let ended = command.output();
         assert_eq!(ended.code, Some(0), "{name}: {ended:?}");
         let path = folder.path().join(name);
         assert_sound(&path, name);
         assert!(received(&path) == expected, "{name}");
         let mut command = trayscan(&["sync", "--status", "-f", "json", "--", name]);
-        let ended = Ended::of(command.current_dir(folder.path()).output().unwrap());
-        let status: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let ended = command.current_dir(folder.path()).output();
+        let status: Value = ended.json();
         assert_eq!(
             (&status["batches"], &status["archive"]),
             (&30.into(), &name.into())
@@ -701,7 +686,7 @@ fn unusual_file_names_work() {
         command
             .arg(format!("--archive={name}"))
             .current_dir(folder.path());
-        let ended = Ended::of(command.output().unwrap());
+        let ended = command.output();
         assert_eq!(ended.stdout.lines().count(), 30, "{name}: {ended:?}");
     }
     let mut odd: Vec<&str> = odd.to_vec();
@@ -743,7 +728,9 @@ fn a_failed_first_run_keeps_a_dangling_link() {
 fn a_second_run_exits_immediately_and_names_the_first() {
     let server = Server::start(&SLOW);
     let shelf = Shelf::new();
-    let first = Running::in_the_middle(&mut shelf.command(&server, &["--parallel", "1"]));
+    let first = shelf
+        .command(&server, &["--parallel", "1"])
+        .start_until_third_page();
     let ended = shelf.sync(&server, &["--error-format", "json"]);
     assert_eq!(ended.code, Some(11), "{ended:?}");
     let error = ended.error();
@@ -772,11 +759,13 @@ fn a_waiting_run_continues_when_the_first_has_ended() {
         &["latency:40ms"],
     );
     let shelf = Shelf::new();
-    let mut first = Running::in_the_middle(&mut shelf.command(&server, &["--parallel", "1"]));
+    let mut first = shelf
+        .command(&server, &["--parallel", "1"])
+        .start_until_third_page();
     let ended = shelf.complete(&server, &["--wait", "1m", "--lookback", "99y"]);
     assert!(ended.stderr.contains("waiting for"), "{ended:?}");
     assert_eq!(counts(&ended), [0, 0, 100]);
-    let status = first.ends_within(PATIENCE).unwrap();
+    let status = first.ends_within(LIMIT).unwrap();
     assert_eq!(status.code(), Some(0));
     shelf.assert_holds(&batches(&server, ""), "both");
     // The same if the first run fails and removes its empty archive.
@@ -784,13 +773,13 @@ fn a_waiting_run_continues_when_the_first_has_ended() {
     let shelf = Shelf::new();
     let mut command = shelf.command(&server, &["--retries", "0"]);
     command.env("TRAYSCAN_CLIENT_SECRET", "wrong");
-    let mut first = Running::spawn(&mut command);
+    let mut first = command.start_logged();
     while !shelf.path.exists() {
         thread::sleep(Duration::from_millis(1));
     }
     let ended = shelf.complete(&server, &["--wait", "1m"]);
     assert_eq!(counts(&ended), [100, 0, 0]);
-    assert_eq!(first.ends_within(PATIENCE).unwrap().code(), Some(4));
+    assert_eq!(first.ends_within(LIMIT).unwrap().code(), Some(4));
     shelf.assert_holds(&batches(&server, ""), "the second");
 }
 
@@ -801,11 +790,13 @@ fn concurrent_readers_see_a_snapshot_and_do_not_block_the_run() {
         &["latency:30ms"],
     );
     let shelf = Shelf::new();
-    let mut running = Running::in_the_middle(&mut shelf.command(&server, &["--parallel", "1"]));
+    let mut running = shelf
+        .command(&server, &["--parallel", "1"])
+        .start_until_third_page();
     let mut seen = Vec::new();
     let status = loop {
         let db = shelf.open();
-        db.busy_timeout(PATIENCE).unwrap();
+        db.busy_timeout(LIMIT).unwrap();
         db.execute_batch("BEGIN").unwrap();
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         let first = count("SELECT count(*) FROM batches");
@@ -830,13 +821,13 @@ fn concurrent_readers_see_a_snapshot_and_do_not_block_the_run() {
 
 // Exports from an archive.
 
-fn export(path: &Path, args: &[&str]) -> Ended {
+fn export(path: &Path, args: &[&str]) -> Output {
     let mut command = trayscan(&["export", "--archive"]);
-    Ended::of(command.arg(path).args(args).output().unwrap())
+    command.arg(path).args(args).output()
 }
 
 #[track_caller]
-fn exported(shelf: &Shelf, args: &[&str]) -> Ended {
+fn exported(shelf: &Shelf, args: &[&str]) -> Output {
     let ended = export(&shelf.path, args);
     assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
     ended
@@ -926,10 +917,9 @@ fn an_export_beyond_the_archive_prints_a_warning() {
     command
         .arg(&shelf.path)
         .args(["--base-url", "http://127.0.0.1:1", "-f", "csv"]);
-    let both = Ended::of(command.output().unwrap());
+    let both = command.output();
     assert_eq!(both.code, Some(0), "no request is sent: {both:?}");
-    let ended = export(&shelf.folder.path().join("none.db"), &[]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
+    export(&shelf.folder.path().join("none.db"), &[]).expect(2);
     assert_eq!(shelf.names(), ["a.db"]);
 }
 
@@ -987,8 +977,7 @@ fn the_sandbox_can_be_archived_repeatedly() {
     let shelf = Shelf::new();
     for expected in [[250, 0, 0], [0, 0, 250]] {
         let mut command = trayscan(&["sync", "--sandbox", "--full"]);
-        let ended = Ended::of(command.arg(&shelf.path).output().unwrap());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ended = command.arg(&shelf.path).output().expect(0);
         assert_eq!(counts(&ended), expected);
         assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 0);
     }
@@ -1008,7 +997,7 @@ fn a_run_waits_for_a_slow_reader() {
             .unwrap()
     };
     let before = count();
-    let mut running = Running::spawn(&mut shelf.command(&server, &["--start", "2020"]));
+    let mut running = shelf.command(&server, &["--start", "2020"]).start_logged();
     assert_eq!(
         running.ends_within(Duration::from_secs(2)),
         None,
@@ -1016,7 +1005,7 @@ fn a_run_waits_for_a_slow_reader() {
     );
     assert_eq!(count(), before, "the reader sees one snapshot");
     reader.execute_batch("COMMIT").unwrap();
-    let status = running.ends_within(PATIENCE).unwrap();
+    let status = running.ends_within(LIMIT).unwrap();
     assert_eq!(status.code(), Some(0));
     drop(reader);
     shelf.assert_holds(&batches(&server, ""), "after the reader");
@@ -1032,14 +1021,14 @@ fn a_signal_interrupts_the_wait_for_a_reader_and_loses_nothing() {
     reader
         .execute_batch("BEGIN; SELECT count(*) FROM batches")
         .unwrap();
-    let mut running = Running::spawn(&mut shelf.command(&server, &["--start", "2020"]));
+    let mut running = shelf.command(&server, &["--start", "2020"]).start_logged();
     assert_eq!(
         running.ends_within(Duration::from_secs(1)),
         None,
         "it did not wait"
     );
     running.signal("TERM");
-    let status = running.ends_within(PATIENCE).unwrap();
+    let status = running.ends_within(LIMIT).unwrap();
     assert_eq!(status.code(), Some(143));
     drop(reader);
     assert_sound(&shelf.path, "ended");

@@ -3,34 +3,23 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Ended, Server, export, run};
+use crate::harness::{Output, Run, Server, export, python, run};
 
-/// Installs Python with `package` once and returns its program; `None` if not available. Each package has
-/// its own environment, because their dependencies conflict.
+/// Installs `package` once and returns its program; `None` if not available. Each package has its own
+/// environment, because their dependencies conflict.
 fn target(package: &str, program: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(package);
-    let program = folder.join("bin").join(program);
-    let works = || {
-        let help = Command::new(&program).arg("--help").output();
-        help.is_ok_and(|output| output.status.success())
-    };
-    if !works() {
-        let steps = format!(
-            "python3 -m venv '{0}' && '{0}/bin/pip' install -q {package}",
-            folder.display()
-        );
-        let made = Command::new("sh").args(["-c", &steps]).output();
-        if !made.is_ok_and(|output| output.status.success()) || !works() {
-            eprintln!("skipped: {package} is not available");
-            return None;
-        }
+    let programs = python(package, package, "sys")?;
+    let program = programs.join(program);
+    let works = Run::new(&program).arg("--help").succeeds();
+    if !works {
+        eprintln!("skipped: {package} is not available");
     }
-    Some(program)
+    works.then_some(program)
 }
 
 /// Passes an export to a target and returns the final state.
@@ -38,19 +27,13 @@ fn load(target: &Path, config: &Value, stream: &Path) -> Value {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("config.json");
     fs::write(&path, config.to_string()).unwrap();
-    let output = Command::new(target)
+    let output = Run::new(target)
         .arg("--config")
         .arg(&path)
         .stdin(Stdio::from(fs::File::open(stream).unwrap()))
-        .output()
-        .unwrap();
-    let ended = succeeded(Ended::of(output));
+        .raw();
+    let ended = Output::of(output).expect(0);
     serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap()
-}
-
-fn succeeded(ended: Ended) -> Ended {
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended
 }
 
 /// An export as a stream, and as CSV and JSON for comparison.
@@ -64,10 +47,10 @@ impl Exported {
         let server = Server::start(&["--batches", "600"]);
         let folder = TempDir::new().unwrap();
         let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-        let stream = succeeded(export(&server, &["-f", "singer"])).stdout;
+        let stream = export(&server, &["-f", "singer"]).expect(0).stdout;
         fs::write(at("stream.singer"), stream).unwrap();
         for name in ["a.csv", "a.json"] {
-            succeeded(export(&server, &["-o", &at(name)]));
+            export(&server, &["-o", &at(name)]).expect(0);
         }
         let batches = server.flat("");
         let dates = batches.iter().map(|batch| &batch["batch_creation_date"]);
@@ -106,7 +89,7 @@ fn target_jsonl_writes_the_exported_values() {
     let state = load(&target, &config, &exported.at("stream.singer"));
     exported.assert_state(&state);
     let (loaded, json) = (exported.name("batches.jsonl"), exported.name("a.json"));
-    let ended = succeeded(run(&["verify", &loaded, "--against", &json]));
+    let ended = run(&["verify", &loaded, "--against", &json]).expect(0);
     assert!(ended.stdout.contains("600 batches"), "{ended:?}");
 }
 

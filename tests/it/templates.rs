@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -11,13 +10,13 @@ use tempfile::TempDir;
 
 use crate::data::hex;
 use crate::files::export_to;
-use crate::harness::{Ended, Server, export, export_with};
+use crate::harness::{Output, Run, Server, export, export_with};
 use crate::kills::{Moment, killed, strace_kills};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
 /// Exports to `template` in `folder`.
-fn export_template(server: &Server, folder: &Path, template: &str, args: &[&str]) -> Ended {
+fn export_template(server: &Server, folder: &Path, template: &str, args: &[&str]) -> Output {
     let output = folder.join(template);
     export(server, &[&["-o", output.to_str().unwrap()], args].concat())
 }
@@ -120,8 +119,7 @@ fn crops_that_differ_only_in_case_have_distinct_file_names() {
     let folder = TempDir::new().unwrap();
     let template = folder.path().join("crop={crop_type}/{year}.json");
     let args = ["-o", template.to_str().unwrap()];
-    let ended = export_with(service.address, "secret", &args);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    export_with(service.address, "secret", &args).expect(0);
     let files = files(folder.path());
     let folders: BTreeSet<&str> = files
         .keys()
@@ -177,16 +175,13 @@ fn more_files_than_the_open_file_limit_can_be_written() {
         env!("CARGO_BIN_EXE_trayscan"),
         output.display()
     );
-    let ended = Command::new("sh")
+    let ended = Run::new("sh")
         .args(["-c", &command])
         .env_clear()
         .env("HOME", "/nonexistent")
-        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
-        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
-        .output()
-        .unwrap();
-    let ended = Ended::of(ended);
+        .service(&server)
+        .raw();
+    let ended = Output::of(ended);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let found = files(folder.path());
     assert!(found.len() > 500, "{}", found.len());
@@ -256,8 +251,7 @@ fn a_manifest_beside_a_template_has_a_name_that_engines_skip() {
     // A run that fails leaves no folder behind.
     let output = folder.path().join("c/d/{year}.csv");
     let args = ["-o", output.to_str().unwrap(), "--manifest"];
-    let ended = export_with(server.address, "wrong", &args);
-    assert_eq!(ended.code, Some(4), "{ended:?}");
+    export_with(server.address, "wrong", &args).expect(4);
     assert!(!folder.path().join("c").exists());
 }
 
@@ -389,8 +383,7 @@ fn a_crop_that_starts_with_a_hyphen_is_escaped() {
     command
         .args(["-o", "{crop_type}"])
         .current_dir(folder.path());
-    let ended = Ended::of(command.output().unwrap());
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = command.output().expect(0);
     assert_eq!(ended.stdout, "");
     assert!(!read(&folder.path().join("%2D")).is_empty());
     assert!(!folder.path().join("-").exists());
@@ -425,19 +418,22 @@ fn a_signal_publishes_all_files_or_none() {
         }
         let template = folder.path().join("{year}-{month}.csv");
         let traced = export_to(&server, &template, &[]);
-        let mut command = Command::new("strace");
-        command
-            .args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")])
-            .args(["-e", &format!("inject={calls}:signal=TERM:when={when}")])
-            .arg(traced.get_program())
-            .args(traced.get_args())
-            .env_clear()
-            .stdin(Stdio::null());
-        for (key, value) in traced.get_envs() {
-            command.env(key, value.unwrap_or_default());
-        }
-        let ended = Ended::of(command.output().unwrap());
-        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let (trace, inject) = (
+            format!("trace={calls}"),
+            format!("inject={calls}:signal=TERM:when={when}"),
+        );
+        let strace = [
+            "strace",
+            "-f",
+            "-o",
+            "/dev/null",
+            "-e",
+            &trace,
+            "-e",
+            &inject,
+        ];
+        let mut command = traced.under(&strace);
+        let ended = command.output().expect(code);
         assert!(ended.stderr.contains(message), "{ended:?}");
         let files = files(folder.path());
         assert_eq!(files.len(), 36, "{files:?}");
@@ -457,8 +453,7 @@ fn two_values_linked_to_the_same_file_are_refused() {
     std::os::unix::fs::symlink("Leek.csv", folder.path().join("Tomato.csv")).unwrap();
     let template = folder.path().join("{crop_type}.csv");
     let args = ["-o", template.to_str().unwrap()];
-    let ended = export_with(service.address, "secret", &args);
-    assert_eq!(ended.code, Some(8), "{ended:?}");
+    let ended = export_with(service.address, "secret", &args).expect(8);
     for part in ["Leek.csv` and `", "Tomato.csv` are the same file"] {
         assert!(ended.stderr.contains(part), "{ended:?}");
     }

@@ -1,18 +1,17 @@
 //! Output on a terminal: a table that fits, and progress that is shown nowhere else.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::harness::{Ended, Server, run, trayscan};
+use crate::harness::{Run, Server, run, trayscan};
 
 /// Runs `line` on a terminal with this number of columns; `None` if `script` is not installed.
 ///
 /// In `line`, `$T` is the program.
 pub(crate) fn on_terminal(columns: u32, line: &str, folder: &Path) -> Option<String> {
-    let tried = Command::new("script")
+    let tried = Run::new("script")
         .args(["-q", "-e", "-c"])
         .arg(format!("stty cols {columns} rows 50; {line}"))
         .arg("/dev/null")
@@ -23,8 +22,7 @@ pub(crate) fn on_terminal(columns: u32, line: &str, folder: &Path) -> Option<Str
         .env("HOME", "/nonexistent")
         .env("T", env!("CARGO_BIN_EXE_trayscan"))
         .current_dir(folder)
-        .stdin(Stdio::null())
-        .output();
+        .try_raw();
     let Ok(output) = tried else {
         eprintln!("skipped: this machine has no `script`");
         return None;
@@ -154,16 +152,11 @@ fn progress_does_not_mix_with_data_on_the_same_terminal() {
 #[test]
 fn without_a_terminal_there_is_no_progress() {
     let (server, _) = slow();
-    let ended = Ended::of(
-        trayscan(&["export", "-f", "ndjson"])
-            .env("HOME", "/nonexistent")
-            .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-            .env("TRAYSCAN_CLIENT_ID", &server.client_id)
-            .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = trayscan(&["export", "-f", "ndjson"])
+        .env("HOME", "/nonexistent")
+        .service(&server)
+        .output()
+        .expect(0);
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     assert!(!ended.stderr.contains(PROGRESS) && !ended.stderr.contains('\u{1b}'));
     assert_eq!(run(&["export", "--sandbox", "-q"]).stderr, "");
@@ -185,13 +178,10 @@ fn requested_progress_is_printed_as_lines_without_a_terminal() {
 
 /// Creates an archive in `folder` with terminal control sequences in a crop.
 fn hostile(folder: &Path) {
-    let made = Ended::of(
-        trayscan(&["sync", "a.db", "--sandbox", "-q"])
-            .current_dir(folder)
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(made.code, Some(0), "{made:?}");
+    trayscan(&["sync", "a.db", "--sandbox", "-q"])
+        .current_dir(folder)
+        .output()
+        .expect(0);
     let db = rusqlite::Connection::open(folder.join("a.db")).unwrap();
     let crop = "\"crop_type\":\"T\\u001b]0;x\\u0007\\r\u{202e}\u{9b}2J\u{7f}\"";
     let sql = "UPDATE batches SET received = replace(received, '\"crop_type\":\"Tomato\"', ?1)";
@@ -263,19 +253,16 @@ fn no_format_passes_control_sequences_to_the_terminal() {
 fn a_report_shows_control_characters_as_escapes() {
     let folder = TempDir::new().unwrap();
     hostile(folder.path());
-    let made = Ended::of(
-        trayscan(&["report", "--archive", "a.db", "-q", "-o", "a.html"])
-            .args([
-                "--title",
-                "Week\u{1b}[2J\u{202e}",
-                "--where",
-                "crop_type!=x\u{7}",
-            ])
-            .current_dir(folder.path())
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(made.code, Some(0), "{made:?}");
+    trayscan(&["report", "--archive", "a.db", "-q", "-o", "a.html"])
+        .args([
+            "--title",
+            "Week\u{1b}[2J\u{202e}",
+            "--where",
+            "crop_type!=x\u{7}",
+        ])
+        .current_dir(folder.path())
+        .output()
+        .expect(0);
     let page = std::fs::read_to_string(folder.path().join("a.html")).unwrap();
     assert_harmless(&page);
     for shown in [

@@ -7,7 +7,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Value, json};
 
-use crate::harness::{Ended, export_with, run, trayscan};
+use crate::harness::{Output, export_with, run, trayscan};
 use crate::scripted::{Answer, Scripted};
 
 const SECRET: &str = "hush-hush";
@@ -42,14 +42,8 @@ fn serving(dates: &[(&str, &str)]) -> Scripted {
     )
 }
 
-fn export(service: &Scripted, args: &[&str]) -> Ended {
+fn export(service: &Scripted, args: &[&str]) -> Output {
     export_with(service.address, SECRET, args)
-}
-
-#[track_caller]
-fn succeeded(ended: Ended) -> Ended {
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended
 }
 
 /// A folder and the names of files in it.
@@ -70,7 +64,7 @@ fn every_format_accepts_both_utc_notations_microseconds_and_leap_seconds() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let reference = folder.name("b.ndjson");
-    succeeded(export(&service, &["-o", &reference]));
+    export(&service, &["-o", &reference]).expect(0);
     for name in [
         "b.json",
         "b.csv",
@@ -81,12 +75,12 @@ fn every_format_accepts_both_utc_notations_microseconds_and_leap_seconds() {
         "b.ndjson.gz",
     ] {
         let path = folder.name(name);
-        succeeded(export(&service, &["-o", &path]));
-        succeeded(run(&["verify", &path, "--against", &reference]));
+        export(&service, &["-o", &path]).expect(0);
+        run(&["verify", &path, "--against", &reference]).expect(0);
     }
-    let singer = succeeded(export(&service, &["-f", "singer"]));
-    let table = succeeded(export(&service, &["-f", "table"]));
-    let excel = succeeded(export(&service, &["-f", "csv", "--excel"]));
+    let singer = export(&service, &["-f", "singer"]).expect(0);
+    let table = export(&service, &["-f", "table"]).expect(0);
+    let excel = export(&service, &["-f", "csv", "--excel"]).expect(0);
     assert!(
         table.stdout.contains("2026-05-01 06:00:01 "),
         "{}",
@@ -118,7 +112,7 @@ fn parquet_stores_microseconds_in_utc() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let path = folder.name("b.parquet");
-    succeeded(export(&service, &["-o", &path]));
+    export(&service, &["-o", &path]).expect(0);
     let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
     let schema = file.metadata().file_metadata().schema_descr();
     assert_eq!(
@@ -143,10 +137,9 @@ fn parquet_stores_microseconds_in_utc() {
     assert_eq!(held, micros.map(Field::TimestampMicros));
 
     let zeros = serving(&[("a", "2026-05-01T06:00:00.123456000+00:00")]);
-    succeeded(export(&zeros, &["-o", &path]));
+    export(&zeros, &["-o", &path]).expect(0);
     let finer = serving(&[("a", "2026-05-01T06:00:00.1234567+00:00")]);
-    let ended = export(&finer, &["-o", &path]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = export(&finer, &["-o", &path]).expect(7);
     assert!(
         ended.stderr.contains("TIMESTAMP(us) cannot hold exactly"),
         "{ended:?}"
@@ -177,7 +170,7 @@ fn dates_that_are_not_utc_or_invalid_leap_seconds_fail() {
     }
 }
 
-fn ids(ended: &Ended) -> Vec<String> {
+fn ids(ended: &Output) -> Vec<String> {
     let lines = ended.stdout.lines();
     lines
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -193,7 +186,7 @@ fn sorting_and_conditions_compare_instants() {
     let service = serving(&shuffled);
     let selected = |args: &[&str]| {
         let ended = export(&service, &[&["-f", "ndjson"], args].concat());
-        ids(&succeeded(ended))
+        ids(&ended.expect(0))
     };
     let sorted = selected(&["--sort", "batch_creation_date"]);
     assert_eq!(sorted, DATES.map(|(id, _)| id));
@@ -226,7 +219,7 @@ fn partitions_and_period_ends_compare_instants() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let template = folder.name("{year}-{month}-{day}.ndjson");
-    succeeded(export(&service, &["-o", &template]));
+    export(&service, &["-o", &template]).expect(0);
     let lines = |name: &str| fs::read_to_string(folder.name(name)).map(|text| text.lines().count());
     assert_eq!(lines("2016-12-31.ndjson").unwrap(), 1);
     assert_eq!(lines("2017-01-01.ndjson").unwrap(), 2);
@@ -234,7 +227,7 @@ fn partitions_and_period_ends_compare_instants() {
 
     // The service sends all of them; those in the first second of 2017 are not part of 2016.
     let ended = export(&service, &["-f", "ndjson", "--end", "2016"]);
-    let found = ids(&succeeded(ended));
+    let found = ids(&ended.expect(0));
     assert!(found.contains(&"before".to_owned()), "{found:?}");
     assert!(!found.contains(&"new-year".to_owned()), "{found:?}");
     assert!(!found.contains(&"leap".to_owned()), "{found:?}");
@@ -251,18 +244,18 @@ fn an_archive_stores_and_orders_timestamps_by_instant() {
         .env("TRAYSCAN_BASE_URL", service.base_url())
         .env("TRAYSCAN_CLIENT_ID", "sandbox")
         .env("TRAYSCAN_CLIENT_SECRET", SECRET);
-    succeeded(Ended::of(command.output().unwrap()));
+    command.output().expect(0);
     let all = folder.name("all.ndjson");
-    succeeded(run(&["export", "--archive", &archive, "-o", &all]));
+    run(&["export", "--archive", &archive, "-o", &all]).expect(0);
     let text = fs::read_to_string(&all).unwrap();
     for (_, date) in DATES {
         assert!(text.contains(date), "{date}: {text}");
     }
-    succeeded(run(&["verify", &archive, "--against", &all]));
+    run(&["verify", &archive, "--against", &all]).expect(0);
     let period = |start: &str, end: &str| {
         let range = ["--start", start, "--end", end, "-f", "ndjson"];
         let args = [&["export", "--archive", &archive], &range[..]].concat();
-        ids(&succeeded(run(&args)))
+        ids(&run(&args).expect(0))
     };
     assert_eq!(period("2016", "2016"), ["before"]);
     assert_eq!(period("2017", "2017"), ["leap", "new-year"]);
@@ -270,10 +263,8 @@ fn an_archive_stores_and_orders_timestamps_by_instant() {
     assert_eq!(may, ["usual", "python"]);
 
     let by_day = ["--by", "day", "--format", "json"];
-    let summary = succeeded(run(
-        &[&["summary", "--archive", &archive], &by_day[..]].concat()
-    ));
-    let summary: Value = serde_json::from_str(&summary.stdout).unwrap();
+    let summary = run(&[&["summary", "--archive", &archive], &by_day[..]].concat()).expect(0);
+    let summary: Value = summary.json();
     let days: Vec<(String, u64)> = summary["groups"]
         .as_array()
         .unwrap()
@@ -293,7 +284,7 @@ fn an_archive_stores_and_orders_timestamps_by_instant() {
         ]
     );
     let page = folder.name("r.html");
-    succeeded(run(&["report", "--archive", &archive, "-o", &page]));
+    run(&["report", "--archive", &archive, "-o", &page]).expect(0);
 
     let database = rusqlite::Connection::open(&archive).unwrap();
     let sql = "SELECT sum(batches) FROM by_crop_and_week WHERE week IS NOT NULL";

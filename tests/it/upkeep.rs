@@ -184,8 +184,7 @@ fn vanished_batches_are_kept_and_marked_and_may_return() {
     );
     let exported = |shelf: &Shelf| {
         let mut command = crate::harness::trayscan(&["export", "-f", "ndjson", "--archive"]);
-        let ended = crate::harness::Ended::of(command.arg(&shelf.path).output().unwrap());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ended = command.arg(&shelf.path).output().expect(0);
         ended
     };
     let ended = exported(&shelf);
@@ -413,7 +412,7 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
         assert!(text.contains("except for 1 gap"), "{text}");
         assert_eq!(shelf.one::<i64>("SELECT count(*) FROM gaps"), 1);
         let mut command = crate::harness::trayscan(&["export", "-f", "csv", "--archive"]);
-        let ended = crate::harness::Ended::of(command.arg(&shelf.path).output().unwrap());
+        let ended = command.arg(&shelf.path).output();
         let warning = "warning: the archive is not known to be complete";
         assert!(ended.stderr.contains(warning), "{ended:?}");
         nursery.stock().edit("a0150", "number_of_images", "12");
@@ -437,8 +436,7 @@ fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
     let exports = |flags: &[&str], is_complete: bool| {
         let mut command = crate::harness::trayscan(&["export", "-f", "csv", "--archive"]);
         command.arg(&shelf.path).arg("--manifest").arg(&manifest);
-        let ended = crate::harness::Ended::of(command.args(flags).output().unwrap());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ended = command.args(flags).output().expect(0);
         let manifest: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
         assert_eq!(manifest["complete"], is_complete, "{flags:?}: {ended:?}");
         let warned = ended.stderr.contains("not known to be complete");
@@ -873,12 +871,9 @@ fn edits_during_a_run_end_with_the_newest_version() {
     nursery.stock().fill("a", days(200));
     nursery.stock().latency = Duration::from_millis(10);
     let shelf = Shelf::new();
-    let mut child = shelf
-        .command(&nursery, &["-q", "--parallel", "2"])
-        .spawn()
-        .unwrap();
+    let mut child = shelf.command(&nursery, &["-q", "--parallel", "2"]).start();
     let mut edits = 0;
-    while child.try_wait().unwrap().is_none() {
+    while !child.has_ended() {
         let json = format!("\"edit {edits}\"");
         for id in ["a0000", "a0100", "a0199"] {
             nursery.stock().edit(id, "comment", &json);
@@ -886,7 +881,7 @@ fn edits_during_a_run_end_with_the_newest_version() {
         edits += 1;
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(child.wait().unwrap().success());
+    assert!(child.wait().success());
     nursery.stock().latency = Duration::ZERO;
     shelf.complete(&nursery, &["--lookback", "99y"]);
     shelf.assert_holds(&nursery.stock().texts(), "the newest");

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Read as _, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use calamine::{Data, DataType as _, Range, Reader as _, Xlsx};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Ended, Server, export, export_with, run};
+use crate::harness::{Output, Run, Server, export, export_with, run};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
@@ -18,7 +17,7 @@ use crate::wire::{fields, object, page, token};
 struct Book {
     folder: TempDir,
     bytes: Vec<u8>,
-    ended: Ended,
+    ended: Output,
 }
 
 impl Book {
@@ -80,7 +79,7 @@ impl Book {
     }
 }
 
-fn try_export(batches: &[&[(&str, &str)]], args: &[&str]) -> (TempDir, Ended) {
+fn try_export(batches: &[&[(&str, &str)]], args: &[&str]) -> (TempDir, Output) {
     let batches: Vec<String> = (1..)
         .zip(batches)
         .map(|(number, other)| {
@@ -308,13 +307,13 @@ fn control_characters_are_visible_counted_and_restored() {
     // Text that only looks like an escape is not counted.
     let warning = "1 text cell contains control characters that xlsx cannot store";
     assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
-    let ended = run(&[
+    run(&[
         "verify",
         &book.path("a.xlsx"),
         "--manifest",
         &book.path("a.json"),
-    ]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ])
+    .expect(0);
 }
 
 #[test]
@@ -376,13 +375,13 @@ fn dates_that_excel_cannot_represent_are_text() {
         let cell = book.cell(row, "batch_creation_date");
         assert_eq!(cell, Data::String(text.to_owned()));
     }
-    let ended = run(&[
+    run(&[
         "verify",
         &book.path("a.xlsx"),
         "--manifest",
         &book.path("a.json"),
-    ]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ])
+    .expect(0);
 }
 
 #[test]
@@ -423,8 +422,7 @@ fn it_needs_a_file_and_is_not_compressed() {
         (&["-o", "a.ods"], "`-o batches.xlsx`"),
         (&["-o", "a.xlsx", "--excel"], "`--excel` is for csv and tsv"),
     ] {
-        let ended = run(&[&["export", "--sandbox"], args].concat());
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let ended = run(&[&["export", "--sandbox"], args].concat()).expect(2);
         assert!(ended.stderr.contains(why), "{ended:?}");
     }
 }
@@ -441,21 +439,18 @@ fn workbooks_are_verified_like_any_export() {
     );
     assert_eq!(export(&server, &["-o", &csv]).code, Some(0));
     for against in [["--manifest", &manifest], ["--against", &csv]] {
-        let ended = run(&[&["verify", &book][..], &against].concat());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        run(&[&["verify", &book][..], &against].concat()).expect(0);
     }
     let part = at("b.xlsx");
     assert_eq!(
         export(&server, &["-o", &part, "--limit", "2999"]).code,
         Some(0)
     );
-    let ended = run(&["verify", &part, "--against", &csv]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    run(&["verify", &part, "--against", &csv]).expect(7);
     // A truncated workbook is refused.
     let bytes = fs::read(&book).unwrap();
     fs::write(&part, &bytes[..bytes.len() / 2]).unwrap();
-    let ended = run(&["verify", &part, "--against", &csv]);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    run(&["verify", &part, "--against", &csv]).expect(7);
 }
 
 #[test]
@@ -595,8 +590,7 @@ fn a_workbook_too_large_for_memory_is_refused() {
             .unwrap();
     });
     fs::write(&path, truth).unwrap();
-    let ended = run(&["verify", &path, "--manifest", &book.path("a.json")]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    run(&["verify", &path, "--manifest", &book.path("a.json")]).expect(0);
 }
 
 #[cfg(target_os = "linux")]
@@ -604,12 +598,10 @@ fn assert_refused_with_little_memory(path: &str, bytes: &[u8], why: &str) {
     fs::write(path, bytes).unwrap();
     // If the program allocates more, it is terminated with another exit code.
     let command = "ulimit -v 524288; exec \"$0\" verify \"$1\"";
-    let output = Command::new("sh")
+    let ended = Run::new("sh")
         .args(["-c", command, env!("CARGO_BIN_EXE_trayscan"), path])
         .output()
-        .unwrap();
-    let ended = Ended::of(output);
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+        .expect(7);
     assert!(ended.stderr.contains(why), "{why}: {ended:?}");
 }
 
@@ -620,12 +612,11 @@ fn shown_by_libreoffice(book: &Path) -> Option<Vec<Vec<String>>> {
     let home = format!("-env:UserInstallation=file://{}", home.display());
     // Comma, double quotes, UTF-8, from the first line, cells as shown.
     let filter = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,true";
-    let tried = Command::new("soffice")
+    let tried = Run::new("soffice")
         .args([&home, "--headless", "--convert-to", filter, "--outdir"])
         .arg(folder.path())
         .arg(book)
-        .stdin(Stdio::null())
-        .output();
+        .try_raw();
     let Ok(output) = tried else {
         eprintln!("skipped: LibreOffice is not installed");
         return None;

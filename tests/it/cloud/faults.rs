@@ -1,15 +1,13 @@
 //! Failing stores: busy, silent, or with responses lost after the request was processed.
 
 use std::fs;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::proxy::{Fault, Proxy, answer, slow_down};
 use super::{Bucket, LARGE, assert_code};
-use crate::files::Running;
-use crate::harness::{Ended, Server};
+use crate::harness::{Output, Run, Server};
 
 /// Short delays for tests, with more than one retry.
 const FAST: [&str; 4] = ["--retries", "3", "--retry-wait", "20ms"];
@@ -36,21 +34,21 @@ impl ProxiedBucket {
     }
 
     /// Sends a command through the proxy.
-    fn command(&self, mut command: Command) -> Command {
+    fn command(&self, mut command: Run) -> Run {
         let endpoint = self.proxy.instead_of(&self.bucket.endpoint());
         self.bucket.use_endpoint(&mut command, &endpoint);
         command
     }
 
-    fn export_command(&self, server: &Server, args: &[&str]) -> Command {
+    fn export_command(&self, server: &Server, args: &[&str]) -> Run {
         self.command(self.bucket.export_command(server, args))
     }
 
-    fn export(&self, server: &Server, args: &[&str]) -> Ended {
+    fn export(&self, server: &Server, args: &[&str]) -> Output {
         self.bucket.ended(&mut self.export_command(server, args))
     }
 
-    fn verify(&self, args: &[&str]) -> Ended {
+    fn verify(&self, args: &[&str]) -> Output {
         let words = [&["verify"], args].concat();
         self.bucket
             .ended(&mut self.command(self.bucket.command(&words)))
@@ -184,13 +182,7 @@ fn retry_settings_apply_to_every_source_and_config_layer() {
             };
             for (times, code) in [(1, 0), (2, 5)] {
                 proxied.rule_for_whole(times, slow_down());
-                let mut again = Command::new(command.get_program());
-                again.args(command.get_args()).env_clear();
-                again.envs(
-                    command
-                        .get_envs()
-                        .filter_map(|(key, value)| Some((key, value?))),
-                );
+                let again = command.under::<&str>(&[]);
                 let ended = bucket.ended(&mut proxied.command(again));
                 assert_code(&ended, code);
                 assert!(
@@ -591,7 +583,7 @@ fn a_signal_interrupts_a_retry_delay_at_once() {
         .proxy
         .rule(9, slow_down(), |line| line.contains("uploads"));
     let args = ["-o", &*address, "--retry-wait", "10m", "--retries", "9"];
-    let mut running = Running::spawn(&mut proxied.export_command(&server, &args));
+    let mut running = proxied.export_command(&server, &args).start_logged();
     while !running.line().contains("trying again in") {}
     running.signal("TERM");
     let ended = running.ends_within(Duration::from_secs(20));
@@ -692,7 +684,7 @@ fn a_signal_aborts_a_stalled_upload_and_leaves_nothing() {
         proxied.proxy.rule(usize::MAX, Fault::Stall, is_part);
         let address = bucket.address("a.ndjson");
         let mut command = proxied.export_command(&server, &["-o", &address]);
-        let mut running = Running::spawn(&mut command);
+        let mut running = command.start_logged();
         proxied.proxy.wait_for(is_part);
         running.signal("TERM");
         let ended = running.ends_within(Duration::from_secs(20));
@@ -760,7 +752,9 @@ fn a_signal_while_publishing_reports_that_objects_may_be_new() {
         };
         proxied.rule_for_whole(usize::MAX, Fault::Stall);
         let address = proxied.bucket.address(name);
-        let running = Running::spawn(&mut proxied.export_command(&server, &["-o", &address]));
+        let running = proxied
+            .export_command(&server, &["-o", &address])
+            .start_logged();
         proxied.proxy.wait_for(is_whole_put);
         running.signal("TERM");
         all.push((proxied, running, message));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Bucket, assert_code};
 use crate::archives::Shelf;
-use crate::harness::Ended;
+use crate::harness::Output;
 use crate::nursery::{Item, Nursery, second};
 
 /// One batch in each of three months.
@@ -26,7 +26,7 @@ fn a_lake_in_object_storage_follows_its_archive() {
     for bucket in Bucket::all() {
         let (nursery, shelf) = (nursery(), Shelf::new());
         shelf.complete(&nursery, &["--full"]);
-        let run = || -> Ended {
+        let run = || -> Output {
             let template = bucket.address("lake/m={month}/b b.ndjson");
             let archive = shelf.path.to_str().unwrap();
             let words = ["export", "--archive", archive, "-o", &template];
@@ -34,7 +34,7 @@ fn a_lake_in_object_storage_follows_its_archive() {
             bucket.ended(&mut bucket.command(&[&words[..], &flags].concat()))
         };
         let month = |month: u32| format!("lake/m={month:02}/b b.ndjson");
-        let assert_last_line = |ended: &Ended, words: &str| {
+        let assert_last_line = |ended: &Output, words: &str| {
             assert_code(ended, 0);
             assert!(ended.stderr.contains(words), "{ended:?}");
         };

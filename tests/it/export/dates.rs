@@ -6,7 +6,7 @@ use chrono::{DateTime, Days, Months, NaiveDate, TimeDelta, Utc};
 use serde_json::Value;
 
 use super::stub::{Stub, healthy};
-use super::{succeeded, values, with};
+use super::{values, with};
 use crate::data::moment;
 use crate::harness::{Server, export};
 use crate::paging::ids;
@@ -14,7 +14,7 @@ use crate::paging::ids;
 /// Exports and returns the dates as they were sent.
 fn asked(args: &[&str]) -> (Option<String>, Option<String>) {
     let stub = Stub::start(healthy);
-    let ended = succeeded(stub.export(&[args, &["-v"]].concat()));
+    let ended = stub.export(&[args, &["-v"]].concat()).expect(0);
     let requests = stub.requests();
     let (_, query) = requests.last().unwrap().split_once('?').unwrap_or_default();
     let date = |name: &str| {
@@ -169,9 +169,9 @@ fn the_range_is_shown_with_v_and_in_the_last_line() {
     let asked = "start_date 2026-04-01T00:00:00Z, end_date 2026-05-01T00:00:00Z";
     let range = "2026-04-01T00:00:00Z through 2026-04-30";
     let flags = ["--start", "2026-04", "--end", "2026-04"];
-    let plain = succeeded(export(&server, &flags));
+    let plain = export(&server, &flags).expect(0);
     assert!(!plain.stderr.contains("requesting "), "{plain:?}");
-    let verbose = succeeded(export(&server, &[&flags[..], &["-v"]].concat()));
+    let verbose = export(&server, &[&flags[..], &["-v"]].concat()).expect(0);
     let first = verbose.stderr.lines().next().unwrap();
     assert_eq!(
         first,

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 
 use super::stub::{STUB_SECRET, Stub, batch, healthy, page_and_then};
-use super::{OutputFile, PATIENT, YEAR_FLAGS, succeeded, with};
+use super::{OutputFile, PATIENT, YEAR_FLAGS, with};
 use crate::harness::{Server, export, export_with};
 
 #[test]
@@ -15,10 +15,7 @@ fn the_request_log_shows_no_query_and_no_token() {
         &["--page-size", "10"],
         &["cursor-expiry:3", "token-uses:5", "503:0.2", "truncate:0.1"],
     );
-    let ended = succeeded(export(
-        &server,
-        &[&["-vv"], &YEAR_FLAGS[..], &PATIENT].concat(),
-    ));
+    let ended = export(&server, &[&["-vv"], &YEAR_FLAGS[..], &PATIENT].concat()).expect(0);
     assert!(
         ended.stderr.contains("debug: GET /v2/batches: 200, "),
         "{ended:?}"
@@ -150,8 +147,7 @@ fn an_empty_result_can_be_an_error_that_keeps_the_old_file() {
     for name in ["a.csv", "a.json", "a.ndjson.gz", "a.tsv.zst"] {
         let place = OutputFile::new(name);
         let flags = [&none[..], &["-o", &place.path, "--error-format", "json"]].concat();
-        let ended = export(&server, &flags);
-        assert_eq!(ended.code, Some(9), "{ended:?}");
+        let ended = export(&server, &flags).expect(9);
         assert_eq!(ended.error()["kind"], "empty");
         assert_eq!(ended.error()["retry_later"], false);
         assert!(place.names().is_empty(), "{:?}", place.names());
@@ -163,7 +159,7 @@ fn an_empty_result_can_be_an_error_that_keeps_the_old_file() {
             (b"as it was".into(), 1)
         );
 
-        succeeded(export(&server, &["-o", &place.path, "--fail-on-empty"]));
+        export(&server, &["-o", &place.path, "--fail-on-empty"]).expect(0);
         assert_ne!(place.read(), b"as it was", "the file was replaced");
     }
     let ended = export(&server, &[&none[..], &["-f", "ndjson"]].concat());
@@ -176,8 +172,7 @@ fn a_failed_run_keeps_the_old_file() {
     for name in ["a.csv", "a.json.gz", "a.ndjson.zst"] {
         let place = OutputFile::new(name);
         fs::write(&place.path, "as it was").unwrap();
-        let ended = export(&server, &["-o", &place.path, "--retries", "0"]);
-        assert_eq!(ended.code, Some(5), "{ended:?}");
+        export(&server, &["-o", &place.path, "--retries", "0"]).expect(5);
         assert_eq!(
             (place.read(), place.names().len()),
             (b"as it was".into(), 1)
@@ -206,7 +201,7 @@ fn the_last_line_summarises_the_run() {
         ),
     ] {
         let server = with(options, &[]);
-        let ended = succeeded(export(&server, args));
+        let ended = export(&server, args).expect(0);
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
         let rest = ended.stderr.strip_prefix(says);
         let rest = rest.unwrap_or_else(|| panic!("{}", ended.stderr));
@@ -226,7 +221,7 @@ fn quiet_prints_nothing_about_recovered_errors() {
     ] {
         let server = with(&["--page-size", "10"], faults);
         let flags = [&["-q", "-f", "csv"][..], &PATIENT].concat();
-        let ended = succeeded(export(&server, &flags));
+        let ended = export(&server, &flags).expect(0);
         assert_eq!(ended.stderr, "", "{faults:?}");
         assert!(ended.stdout.lines().count() > 250);
     }

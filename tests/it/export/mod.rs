@@ -27,7 +27,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, value::RawValue};
 
-use crate::harness::{Ended, Request, Server, export};
+use crate::harness::{Output, Request, Server, export};
 
 /// The fields of the interface, in order.
 const FIELDS: [&str; 18] = [
@@ -79,25 +79,16 @@ pub(crate) fn texts(server: &Server, query: &str) -> Vec<String> {
 
 /// Returns the standard output of an export, which must succeed.
 pub(crate) fn written(server: &Server, args: &[&str]) -> String {
-    succeeded(export(server, args)).stdout
-}
-
-pub(crate) fn succeeded(ended: Ended) -> Ended {
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended
+    export(server, args).expect(0).stdout
 }
 
 /// Exports NDJSON and returns the lines as values.
 fn values(server: &Server, args: &[&str]) -> Vec<Value> {
-    let lines = written(server, &[&["-f", "ndjson"], args].concat());
-    lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    export(server, &[&["-f", "ndjson"], args].concat()).expect(0).json_lines()
 }
 
 /// Asserts that an export wrote each of `expected` exactly once, unchanged, in any order.
-pub(crate) fn assert_same(ended: &Ended, expected: &[String], what: &str) {
+pub(crate) fn assert_same(ended: &Output, expected: &[String], what: &str) {
     assert_eq!(ended.code, Some(0), "{what}: {}", ended.stderr);
     let mut found: Vec<&str> = ended.stdout.lines().collect();
     let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();

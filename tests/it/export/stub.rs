@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::FIELDS;
-use crate::harness::{Ended, export_with};
+use crate::harness::{Output, export_with};
 
 /// A stub service, for responses that the sandbox does not give.
 pub(super) struct Stub {
@@ -55,7 +55,7 @@ impl Stub {
         })
     }
 
-    pub(super) fn export(&self, args: &[&str]) -> Ended {
+    pub(super) fn export(&self, args: &[&str]) -> Output {
         let ended = export_with(self.address, STUB_SECRET, args);
         assert!(!ended.stderr.contains(STUB_TOKEN), "{ended:?}");
         ended

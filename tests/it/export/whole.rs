@@ -5,10 +5,8 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::stub::{STUB_TOKEN, Stub, batch, healthy, page_of};
-use super::{
-    PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, succeeded, texts, with, written,
-};
-use crate::harness::{Ended, Server, export};
+use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written};
+use crate::harness::{Output, Server, export};
 
 #[test]
 fn pages_of_any_size_are_written_completely_and_in_order() {
@@ -71,7 +69,7 @@ fn dates_next_to_a_cursor_may_be_required_or_refused() {
             export(&server, &["-f", "ndjson", "--start", "2026"]),
         );
         let both = [open_start.stdout.as_str(), &open_end.stdout].concat();
-        let whole = Ended {
+        let whole = Output {
             stdout: both,
             ..open_end
         };
@@ -83,10 +81,7 @@ fn dates_next_to_a_cursor_may_be_required_or_refused() {
 fn refused_dates_are_omitted_from_later_requests() {
     let server = with(&["--page-size", "10"], &["dates-with-cursor:refused"]);
     let count = server.flat(YEAR).len();
-    succeeded(export(
-        &server,
-        &[&YEAR_FLAGS[..], &["--parallel", "1"]].concat(),
-    ));
+    export(&server, &[&YEAR_FLAGS[..], &["--parallel", "1"]].concat()).expect(0);
     let log = server.stop().stderr;
     let pages = count.div_ceil(10);
     assert_eq!(log.matches("GET /v2/batches: 422").count(), 1, "{log}");
@@ -127,7 +122,7 @@ fn a_restart_is_reported_and_never_falls_back_to_version_1() {
         &["--page-size", "10"],
         &["cursor-expiry:2", "bad-cursor:404"],
     );
-    let ended = succeeded(export(&server, &[]));
+    let ended = export(&server, &[]).expect(0);
     assert!(
         ended
             .stderr
@@ -180,7 +175,7 @@ fn a_token_that_expires_during_an_outage_is_renewed_again() {
         },
         _ => healthy(request),
     });
-    let ended = succeeded(stub.export(&[]));
+    let ended = stub.export(&[]).expect(0);
     assert!(ended.stderr.ends_with(" s\n"), "{ended:?}");
     let asked = stub.requests();
     let tokens = asked.iter().filter(|request| *request == "POST /v2/auth");
@@ -244,7 +239,7 @@ fn random_failures_lose_and_duplicate_nothing() {
 #[test]
 fn every_wait_is_reported() {
     let server = with(&["--page-size", "10"], &["503:0.3"]);
-    let ended = succeeded(export(&server, &PATIENT));
+    let ended = export(&server, &PATIENT).expect(0);
     let reported = ended
         .stderr
         .lines()
@@ -259,7 +254,7 @@ fn every_wait_is_reported() {
 fn the_first_of_two_batches_with_one_id_is_kept_and_the_other_reported() {
     let (first, other) = (batch("one", ""), batch("one", ",\"odd\":1"));
     let stub = page_of([first.as_str(), &first, &other, &batch("two", "")].join(","));
-    let ended = succeeded(stub.export(&["-f", "ndjson"]));
+    let ended = stub.export(&["-f", "ndjson"]).expect(0);
     assert_eq!(ended.stdout, format!("{first}\n{}\n", batch("two", "")));
     let warning =
         "warning: 1 batch arrived again with different content; the first version was kept\n";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::proxy::{COMMIT, COPY, Fault, Proxy};
 use super::{Service, pages_then, serving};
 use crate::database::{Database, shared};
-use crate::harness::{Ended, SOON};
+use crate::harness::{Output, SOON};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::page;
 
@@ -19,7 +19,7 @@ fn count(database: &Database, name: &str) -> String {
     database.sql(name, "select count(*) from batches")
 }
 
-fn assert_stderr(ended: &Ended, words: &[&str]) {
+fn assert_stderr(ended: &Output, words: &[&str]) {
     for words in words {
         assert!(ended.stderr.contains(words), "{words} {ended:?}");
     }
@@ -63,8 +63,7 @@ fn a_server_that_never_responds_times_out() {
     command
         .args(["--retries", "1", "--error-format", "json"])
         .env("TRAYSCAN_TIMEOUT", "300ms");
-    let ended = Ended::of(command.output().unwrap());
-    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let ended = command.output().expect(5);
     assert_stderr(
         &ended,
         &["no answer within 0.3 s", "(1 of 1)", "\"retry_later\":true"],
@@ -91,18 +90,16 @@ fn a_server_that_never_responds_times_out() {
 fn timeout_settings_apply_without_a_service() {
     let Some(database) = shared() else { return };
     let silent = Proxy::start(database.port, |_| Fault::Silence);
-    let ended = Ended::of(
+    let ended =
         crate::harness::trayscan(&["export", "--sandbox", "-o", &address_through(&silent, "x")])
             .args(["--timeout", "200ms", "--retries", "0"])
-            .output()
-            .unwrap(),
-    );
+            .output();
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert_stderr(&ended, &["no answer within 0.2 s"]);
 }
 
 /// Exports two batches through a proxy whose second connection has this fault.
-fn faulty(database: &'static Database, fault: Fault, args: &[&str]) -> (Ended, String, usize) {
+fn faulty(database: &'static Database, fault: Fault, args: &[&str]) -> (Output, String, usize) {
     let name = database.fresh();
     // The first connection is the rehearsal.
     let proxy = Proxy::start(database.port, move |number| match number {

@@ -1,14 +1,15 @@
 //! Another session that keeps its locks.
 
+use crate::harness::{Run, Running};
 use std::io::Write as _;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
 use super::wait_for;
 use crate::database::Database;
 
 /// psql with an open transaction, which ends on drop.
 pub(super) struct Holder {
-    psql: Child,
+    psql: Running,
     /// The server process of the session.
     pub(super) pid: String,
 }
@@ -16,7 +17,7 @@ pub(super) struct Holder {
 impl Holder {
     /// Runs `statements` in a transaction and leaves it open.
     pub(super) fn start(database: &Database, name: &str, statements: &str) -> Self {
-        let mut psql = Command::new("psql")
+        let mut psql = Run::new("psql")
             .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
             .arg(database.socket_folder())
             .args(["-p", &database.port.to_string(), "-d", name])
@@ -24,8 +25,7 @@ impl Holder {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
+            .start();
         let input = psql.stdin.as_mut().unwrap();
         writeln!(input, "begin; {statements}; select 'held';").unwrap();
         let held = format!(
@@ -45,13 +45,13 @@ impl Holder {
         let input = self.psql.stdin.as_mut().unwrap();
         writeln!(input, "commit;").unwrap();
         drop(self.psql.stdin.take());
-        self.psql.wait().unwrap();
+        self.psql.wait();
     }
 }
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        let _ = self.psql.kill();
-        let _ = self.psql.wait();
+        self.psql.kill();
+        self.psql.wait();
     }
 }

@@ -1,6 +1,6 @@
 //! Tables locked by other sessions, and timeouts set by the user.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::BufRead as _;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::holder::Holder;
 use super::{Service, serving};
 use crate::database::shared;
-use crate::harness::Ended;
 
 #[test]
 fn waiting_for_a_lock_is_reported_and_then_continues() {
@@ -36,10 +35,8 @@ fn waiting_for_a_lock_is_reported_and_then_continues() {
         let mut child = service
             .command(&["export", "-o", &address])
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+            .start();
+        let mut stderr = child.stderr.take().unwrap().lines();
         let waiting = stderr.next().unwrap().unwrap();
         for words in [
             "waiting for \"public\".\"batches\"",
@@ -52,7 +49,7 @@ fn waiting_for_a_lock_is_reported_and_then_continues() {
         let last = stderr.last().unwrap().unwrap();
         let new = u8::from(number == 0);
         assert!(last.contains(&format!("({new} new, 1 changed, ")), "{last}");
-        assert!(child.wait().unwrap().success());
+        assert!(child.wait().success());
     }
 }
 
@@ -161,7 +158,7 @@ fn user_timeouts_apply() {
         let mut command = Service::scripted(&scripted).command(&["export", "-o", address]);
         command.args(["--timeout", "20s"]);
         command.envs(variables.iter().copied());
-        Ended::of(command.output().unwrap())
+        command.output()
     };
     let hurried = address.replace("postgres@", "hurried@");
     let options =
@@ -177,14 +174,12 @@ fn user_timeouts_apply() {
     .into_iter()
     .enumerate()
     {
-        let ended = export(address, &format!("{number}"), variables);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        export(address, &format!("{number}"), variables).expect(0);
         assert_eq!(database.sql(&name, seen), limits, "{address} {variables:?}");
     }
 
     let options = "-c statement_timeout=300ms -c my.nap=30";
-    let ended = export(&address, "late", &[("PGOPTIONS", options)]);
-    assert_eq!(ended.code, Some(8), "{ended:?}");
+    let ended = export(&address, "late", &[("PGOPTIONS", options)]).expect(8);
     for words in [
         "57014",
         "your own `statement_timeout`",

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
 use tempfile::TempDir;
 
@@ -12,11 +12,11 @@ use super::holder::Holder;
 use super::proxy::{COMMIT, COPY, Fault, Proxy};
 use super::{Files, Service, serving, spawn_export, wait_for, wait_for_exit};
 use crate::database::{Database, shared, unprivileged};
-use crate::harness::Server;
+use crate::harness::{Run, Running, Server};
 
 /// A pooler with one server session per database.
 struct Pooler {
-    pgbouncer: Child,
+    pgbouncer: Running,
     port: u16,
     _folder: TempDir,
 }
@@ -51,11 +51,9 @@ impl Pooler {
         let pgbouncer = unprivileged(&program)
             .arg("-q")
             .arg(&settings)
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .start();
         let pooler = Self {
             pgbouncer,
             port,
@@ -74,12 +72,10 @@ impl Pooler {
 
     /// Runs `sql` through the pooler.
     fn sql(&self, name: &str, sql: &str) -> String {
-        let output = Command::new("psql")
+        let output = Run::new("psql")
             .args(["-X", "-A", "-t", "-q", "-h", "127.0.0.1", "-U", "postgres"])
             .args(["-p", &self.port.to_string(), "-d", name, "-c", sql])
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+            .raw();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{sql}: {said}");
         String::from_utf8(output.stdout)
@@ -91,8 +87,8 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        let _ = self.pgbouncer.kill();
-        let _ = self.pgbouncer.wait();
+        self.pgbouncer.kill();
+        self.pgbouncer.wait();
     }
 }
 
@@ -144,7 +140,7 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
     assert_eq!(pooler.sql(&name, pid), session, "still the same session");
 
     // Several concurrent exports share the one session.
-    let children: Vec<Child> = (0..3).map(|_| spawn_export(&service, &address)).collect();
+    let children: Vec<Running> = (0..3).map(|_| spawn_export(&service, &address)).collect();
     for child in children {
         let ended = wait_for_exit(child);
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -173,8 +169,8 @@ fn a_killed_run_leaves_no_session_state_in_a_pooler() {
     wait_for("the export waits in its transaction", || {
         database.sql("postgres", &waiting) == "1"
     });
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
+    child.wait();
     holder.release();
     assert_eq!(pooler.sql(&name, SESSION_STATE), before);
     let found = "select count(*), count(*) filter (where comment = 'new') from batches";

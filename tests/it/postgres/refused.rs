@@ -1,16 +1,15 @@
 //! Tables that reject or change rows, and tables that are created during an export.
 
-use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use super::holder::Holder;
 use super::{Service, changed, serving, wait_for, wait_for_exit};
 use crate::database::{Database, shared};
-use crate::harness::Ended;
+use crate::harness::Output;
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{page, token};
 
-fn assert_stderr(ended: &Ended, code: i32, words: &[&str]) {
+fn assert_stderr(ended: &Output, code: i32, words: &[&str]) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
     for words in words {
         assert!(ended.stderr.contains(words), "{words}: {ended:?}");
@@ -148,7 +147,7 @@ fn wait_for_a_waiter(database: &Database, name: &str) {
 const FIELDS: [&str; 2] = ["--fields", "batch_id,avg_germination_rate"];
 
 /// Exports to a table that another session creates with these columns, at the start or while pages are fetched.
-fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) -> Ended {
+fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) -> Output {
     let name = database.fresh();
     let create = format!("create table batches ({columns})");
     let holder: Arc<Mutex<Option<Holder>>> = Arc::default();
@@ -175,10 +174,7 @@ fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) 
     let child = Service::scripted(&scripted)
         .command(&["export", "-o", &address])
         .args(FIELDS)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .start();
     wait_for_a_waiter(database, &name);
     holder.lock().unwrap().take().unwrap().release();
     let ended = wait_for_exit(child);

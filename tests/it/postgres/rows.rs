@@ -2,7 +2,7 @@
 
 use super::{Service, pages_then, serving};
 use crate::database::{Database, shared};
-use crate::harness::{Ended, Server};
+use crate::harness::Server;
 use crate::scripted::Answer;
 use crate::wire::page;
 
@@ -126,18 +126,8 @@ fn a_full_disk_for_the_row_buffer_is_reported() {
     let address = database.address(&name, "batches");
     let service = pages_then(4, || Answer::ok(page(&[], None)));
     let command = Service::scripted(&service).command(&["export", "-o", &address]);
-    let mut limited = std::process::Command::new("sh");
-    limited
-        .args(["-c", "ulimit -f 8192; exec \"$@\"", "sh"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        if let Some(value) = value {
-            limited.env(name, value);
-        }
-    }
-    let ended = Ended::of(limited.output().unwrap());
-    assert_eq!(ended.code, Some(8), "{ended:?}");
+    let limit = ["sh", "-c", "ulimit -f 8192; exec \"$@\"", "sh"];
+    let ended = command.under(&limit).output().expect(8);
     for words in [
         "cannot buffer batches for PostgreSQL in ",
         "TMPDIR",

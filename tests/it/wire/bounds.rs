@@ -1,7 +1,7 @@
 //! Endless responses: bounded in memory and in messages.
 
+use crate::harness::Run;
 use std::fs;
-use std::process::{Command, Stdio};
 
 use super::{
     Exported, batch, batch_with, configured, export, fields, for_auth, in_parallel, object,
@@ -12,8 +12,8 @@ use crate::scripted::{Answer, Scripted, bomb};
 /// Runs an export and returns its peak memory in kilobytes.
 fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
     let record = tempfile::NamedTempFile::new().unwrap();
-    let mut command = Command::new("/usr/bin/time");
-    command.env_clear().stdin(Stdio::null());
+    let mut command = Run::new("/usr/bin/time");
+    command.env_clear();
     command.args(["-f", "%M", "-o", record.path().to_str().unwrap()]);
     command.arg(env!("CARGO_BIN_EXE_trayscan"));
     let exported = run(configured(command, &service.base_url()), args);
@@ -24,9 +24,9 @@ fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
 
 /// Returns whether `/usr/bin/time` can measure memory.
 fn can_measure() -> bool {
-    let probe = Command::new("/usr/bin/time")
+    let probe = Run::new("/usr/bin/time")
         .args(["-f", "%M", "true"])
-        .output();
+        .try_raw();
     let peak = probe
         .ok()
         .map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());

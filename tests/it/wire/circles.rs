@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::{TOKEN, batch, configured, cursor, export, page, token};
 use crate::export::with;
-use crate::harness::{Ended, export as export_from, trayscan};
+use crate::harness::{export as export_from, trayscan};
 use crate::scripted::{Answer, Scripted};
 
 /// More requests than a client may send, even if it reads ahead. Later requests get a different error.
@@ -180,8 +180,7 @@ fn a_sync_fails_with_the_same_error_and_keeps_received_batches() {
             let mut command = configured(trayscan(&["sync"]), &service.base_url());
             command.arg(&path).args(["--parallel", workers]);
             let before = service.asked_for("/batches").len();
-            let ended = Ended::of(command.output().unwrap());
-            assert_eq!(ended.code, Some(7), "{ended:?}");
+            let ended = command.output().expect(7);
             assert!(ended.stderr.contains(message), "{ended:?}");
             assert!(!ended.stderr.contains(TOKEN), "{ended:?}");
             assert!(!ended.stderr.contains("up to date"), "{ended:?}");

@@ -45,14 +45,13 @@ mod seconds;
 // The content and destination of requests.
 mod requests;
 
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::harness::trayscan;
+use crate::harness::{Output, Run, trayscan};
 use crate::scripted::{Answer, Scripted};
 
 /// Contains characters that JSON, forms and URLs encode differently.
@@ -101,7 +100,7 @@ impl Exported {
 }
 
 /// Sets `base_url` and credentials in the environment of `command`.
-fn configured(mut command: Command, base_url: &str) -> Command {
+fn configured(mut command: Run, base_url: &str) -> Run {
     command
         .env("TRAYSCAN_BASE_URL", base_url)
         .env("TRAYSCAN_CLIENT_ID", "client")
@@ -114,7 +113,7 @@ fn configured(mut command: Command, base_url: &str) -> Command {
 
 /// Runs an export into a file and checks what must be true of every export.
 #[track_caller]
-fn run(mut command: Command, args: &[&str]) -> Exported {
+fn run(mut command: Run, args: &[&str]) -> Exported {
     let folder = tempfile::tempdir().unwrap();
     let home = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.ndjson");
@@ -125,37 +124,16 @@ fn run(mut command: Command, args: &[&str]) -> Exported {
         .env("HOME", home.path())
         .env("XDG_CONFIG_HOME", home.path());
     let started = Instant::now();
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    let readers = [
-        thread::spawn(move || std::io::read_to_string(stdout).unwrap()),
-        thread::spawn(move || std::io::read_to_string(stderr).unwrap()),
-    ];
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if started.elapsed() > LIMIT {
-            let _ = child.kill();
-            panic!("it hangs: {args:?}");
-        }
-        thread::sleep(Duration::from_millis(2));
-    };
+    let output = command.limit(LIMIT).output();
     let took = started.elapsed();
-    let [stdout, stderr] = readers.map(|reader| reader.join().unwrap());
+    let Output { stdout, stderr, .. } = output;
     for printed in [&stdout, &stderr] {
         for secret in [SECRET, TOKEN, CURSOR] {
             assert!(!printed.contains(secret), "{secret} was printed: {printed}");
         }
     }
     let file = fs::read_to_string(&path).ok();
-    let code = status
-        .code()
-        .unwrap_or_else(|| panic!("{status}: {stderr}"));
+    let code = output.code.unwrap_or_else(|| panic!("killed: {stderr}"));
     let files = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(
         (file.is_some(), files),

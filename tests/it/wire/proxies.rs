@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -11,7 +10,7 @@ use rustls::{ServerConnection, StreamOwned};
 
 use super::http2::Closing;
 use super::{Exported, configured, one_page, run, token};
-use crate::harness::{Ended, trayscan};
+use crate::harness::{Run, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::tls::Identity;
 
@@ -21,7 +20,7 @@ const PASSWORD: &str = "hunter2-proxy";
 
 /// Exports from `base_url` with these variables in the environment.
 fn export_with(base_url: &str, variables: &[(&str, &str)], args: &[&str]) -> Exported {
-    let mut command: Command = configured(trayscan(&[]), base_url);
+    let mut command: Run = configured(trayscan(&[]), base_url);
     command.envs(variables.iter().copied());
     let exported = run(command, args);
     assert!(!exported.has(PASSWORD), "{}", exported.stderr);
@@ -94,8 +93,7 @@ fn a_proxy_that_refuses_is_reported_and_not_retried() {
         }
         assert!(!exported.has("trying again"), "{}", exported.stderr);
         let mut check = configured(trayscan(&["check"]), "https://scan.test.invalid:8443");
-        let checked = Ended::of(check.envs(variables).output().unwrap());
-        assert_eq!(checked.code, Some(code), "{checked:?}");
+        let checked = check.envs(variables).output().expect(code);
         let step = format!("FAILED  connection    {says}");
         assert!(checked.stdout.contains(&step), "{checked:?}");
         assert!(!checked.stdout.contains(PASSWORD), "{checked:?}");

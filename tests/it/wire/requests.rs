@@ -8,7 +8,7 @@ use super::{
     SECRET, TOKEN, batch, configured, cursor, export, for_auth, in_parallel, one_page, page, run,
     service, token,
 };
-use crate::harness::{Ended, SOON, trayscan};
+use crate::harness::{SOON, trayscan};
 use crate::scripted::{Answer, Framing, Scripted};
 
 #[test]
@@ -48,7 +48,7 @@ fn a_base_url_with_a_password_is_refused_and_not_shown() {
         }
         if start.contains("hunter2") {
             let shown = configured(trayscan(&["config", "show"]), &base_url);
-            let shown = Ended::of({ shown }.output().unwrap());
+            let shown = { shown }.output();
             assert!(
                 !format!("{shown:?}").contains("hunter2"),
                 "{base_url}: {shown:?}"
@@ -244,7 +244,7 @@ fn check_validates_the_response_bodies() {
     let broken = Answer::ok("{\"data\":[{abc}],\"next_token\":null}");
     let service = service([broken]);
     let mut command = configured(trayscan(&["check", "--api", "v2"]), &service.base_url());
-    let output = command.output().unwrap();
+    let output = command.raw();
     assert_eq!(output.status.code(), Some(7));
     let found = String::from_utf8(output.stdout).unwrap();
     assert!(found.contains("FAILED  batches v2"), "{found}");

@@ -316,10 +316,7 @@ fn errors_stay_valid_json_for_any_secret() {
             trayscan(&["export", "--error-format", "json"]),
             &service.base_url(),
         );
-        let output = command
-            .env("TRAYSCAN_CLIENT_SECRET", secret)
-            .output()
-            .unwrap();
+        let output = command.env("TRAYSCAN_CLIENT_SECRET", secret).raw();
         assert_eq!(output.status.code(), Some(6));
         let stderr = String::from_utf8(output.stderr).unwrap();
         let error: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();

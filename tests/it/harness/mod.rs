@@ -2,51 +2,31 @@
 //!
 //! Requests are written by hand because a client library would hide the defects that the tests look for.
 
+mod run;
+
+pub(crate) use run::{LIMIT, Output, Pipe, Run, Running, SOON, python, run, trayscan};
+
 use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use serde_json::Value;
 
-/// Long enough for any answer on a loaded machine; a test that reaches this timeout has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Longer than a clean exit takes on a loaded machine, but shorter than the delays that the tests interrupt.
-pub(crate) const SOON: Duration = Duration::from_secs(15);
-
-/// Returns a command that runs the program in an empty environment.
-pub(crate) fn trayscan(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trayscan"));
-    // If `HOME` is unset, the program looks up the user's home directory and may read its config file.
-    command
-        .env_clear()
-        .env("HOME", "/nonexistent")
-        .args(args)
-        .stdin(Stdio::null());
-    command
-}
-
-/// Runs the program and waits for it to exit.
-pub(crate) fn run(args: &[&str]) -> Ended {
-    Ended::of(trayscan(args).output().unwrap())
-}
-
 /// Exports from `server` with valid credentials.
-pub(crate) fn export(server: &Server, args: &[&str]) -> Ended {
+pub(crate) fn export(server: &Server, args: &[&str]) -> Output {
     export_with(server.address, &server.client_secret, args)
 }
 
 /// Exports from the server at `address`, and asserts that no secret was printed.
-pub(crate) fn export_with(address: SocketAddr, secret: &str, args: &[&str]) -> Ended {
+pub(crate) fn export_with(address: SocketAddr, secret: &str, args: &[&str]) -> Output {
     let mut command = trayscan(&[&["export", "--retry-wait", "0s"], args].concat());
     command
         .env("TRAYSCAN_BASE_URL", format!("http://{address}"))
         .env("TRAYSCAN_CLIENT_ID", "sandbox")
         .env("TRAYSCAN_CLIENT_SECRET", secret);
-    let ended = Ended::of(command.output().unwrap());
+    let ended = command.output();
     for printed in [&ended.stdout, &ended.stderr] {
         assert!(!printed.contains(secret), "a secret was printed: {ended:?}");
     }
@@ -63,34 +43,22 @@ pub(crate) fn export_with(address: SocketAddr, secret: &str, args: &[&str]) -> E
     ended
 }
 
-/// The exit code and output of a finished run.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+/// A service that the program can be sent to.
+pub(crate) trait Service {
+    /// Returns the address, the client ID and the client secret.
+    fn access(&self) -> [String; 3];
 }
 
-impl Ended {
-    pub(crate) fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// Returns the error object that `--error-format json` prints on the last line.
-    pub(crate) fn error(&self) -> Value {
-        let last = self.stderr.lines().last().unwrap_or_default();
-        let value: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{self:?}"));
-        value["error"].clone()
+impl Service for Server {
+    fn access(&self) -> [String; 3] {
+        let address = format!("http://{}", self.address);
+        [address, self.client_id.clone(), self.client_secret.clone()]
     }
 }
 
 /// A running server.
 pub(crate) struct Server {
-    child: Child,
+    running: Running,
     stderr: Option<JoinHandle<String>>,
     pub(crate) address: SocketAddr,
     pub(crate) client_id: String,
@@ -113,25 +81,17 @@ impl Server {
         Self::spawn(trayscan(&[&fixed[..], args].concat()))
     }
 
-    pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = child.stderr.take().unwrap();
-        let stderr = thread::spawn(move || {
-            let mut text = String::new();
-            stderr.read_to_string(&mut text).unwrap();
-            text
-        });
+    pub(crate) fn spawn(mut run: Run) -> Self {
+        let mut running = run.start();
         let mut first = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut first)
-            .unwrap();
+        let stdout = running.stdout.as_mut().unwrap();
+        stdout.read_line(&mut first).unwrap();
         let Ok(access) = serde_json::from_str::<Value>(&first) else {
-            panic!("no address in {first:?}: {}", stderr.join().unwrap());
+            panic!("no address in {first:?}: {:?}", running.output());
         };
+        // Read at once, or the server would wait for room. It may be silent for any time.
+        let stderr = running.stderr.take().unwrap().into_inner().unlimited();
+        let stderr = thread::spawn(move || io::read_to_string(stderr).unwrap());
         let text = |key: &str| access[key].as_str().unwrap().to_owned();
         Self {
             address: text("base_url")
@@ -143,13 +103,14 @@ impl Server {
             client_secret: text("client_secret"),
             secrets: RefCell::default(),
             stderr: Some(stderr),
-            child,
+            running,
         }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_write_timeout(Some(LIMIT)).unwrap();
         stream
     }
 
@@ -173,10 +134,6 @@ impl Server {
                 .extend(secrets.into_iter().flatten());
         }
         reply
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     /// Returns a new token for `version` (`v1` or `v2`).
@@ -211,34 +168,23 @@ impl Server {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let command = format!("kill -{name} {}", self.pid());
-        assert!(
-            Command::new("sh")
-                .args(["-c", &command])
-                .status()
-                .unwrap()
-                .success()
-        );
+        self.running.signal(name);
     }
 
     /// Stops the server with SIGTERM and returns its exit code and output.
-    pub(crate) fn stop(self) -> Ended {
+    pub(crate) fn stop(self) -> Output {
         self.signal("TERM");
         self.wait()
     }
 
-    pub(crate) fn wait(mut self) -> Ended {
+    pub(crate) fn wait(mut self) -> Output {
         let mut stdout = String::new();
-        self.child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut stdout)
-            .unwrap();
-        let code = self.child.wait().unwrap().code();
+        let mut rest = self.running.stdout.take().unwrap();
+        rest.read_to_string(&mut stdout).unwrap();
+        let code = self.running.wait().code();
         let stderr = self.stderr.take().unwrap().join().unwrap();
         self.look_for_secrets(&stderr);
-        Ended {
+        Output {
             code,
             stdout,
             stderr,
@@ -258,8 +204,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.running.kill();
         if let Some(stderr) = self.stderr.take()
             && !thread::panicking()
         {
