@@ -65,6 +65,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let early = cli::Early::scan(&args);
     terminal::start(early.color, early.error_format);
     let context = commands::Context::default();
+    let cleanup = context.storage.cleanup.clone();
     terminal::guard(
         move || {
             commands::signals::let_writes_fail();
@@ -79,7 +80,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
                 Err(error) => terminal::report_usage(&error),
             }
         },
-        storage::cleanup::sweep_if_free,
+        move || cleanup.sweep_if_free(),
     )
 }
 
@@ -87,5 +88,5 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 #[doc(hidden)]
 pub fn guarded(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
     terminal::start(terminal::When::Auto, terminal::ErrorFormat::Text);
-    terminal::guard(work, storage::cleanup::sweep_if_free)
+    terminal::guard(work, || ())
 }

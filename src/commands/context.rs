@@ -5,10 +5,13 @@ use std::sync::{Arc, OnceLock};
 use crate::cli::{Cli, ServiceArgs};
 use crate::config::Settings;
 use crate::error::Failure;
+use crate::storage::Storage;
 
 /// What a run needs besides its own flags: made once, and handed down. Clones share everything.
 #[derive(Clone, Default)]
 pub(crate) struct Context {
+    /// Where files and objects are read and written.
+    pub(crate) storage: Storage,
     service: Arc<ServiceArgs>,
     settings: Arc<OnceLock<Settings>>,
 }
@@ -20,6 +23,14 @@ impl Context {
         Self {
             service: Arc::new(service),
             ..self
+        }
+    }
+
+    /// Returns the same context with another storage.
+    pub(super) fn with_storage(&self, storage: Storage) -> Self {
+        Self {
+            storage,
+            ..self.clone()
         }
     }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::cli::ServiceArgs;
 use crate::config::file;
 use crate::error::{Failure, Kind};
-use crate::storage::cloud::{self, ObjectAddress};
-use crate::storage::is_same_file;
+use crate::storage::cloud::ObjectAddress;
+use crate::storage::{Storage, is_same_file};
 
 /// Refuses to overwrite the config file or the client secret file. Each output is paired with the flag or argument that
 /// names it.
@@ -51,18 +51,16 @@ fn secret_file(context: &Context, args: &ServiceArgs) -> Option<PathBuf> {
     context.settings().ok()?.secret_file.clone()
 }
 
-/// Prepares access to object storage if any of `locations` is there. It uses the certificates, retries and time-outs of
-/// the service, wherever the batches are from.
+/// Returns the storage, with access to object storage if any of `locations` is there. It uses the certificates, retries
+/// and time-outs of the service, wherever the batches are from.
 pub(super) fn prepare_storage(
     context: &Context,
     locations: &[Option<&Path>],
-) -> Result<(), Failure> {
-    if locations
-        .iter()
-        .flatten()
-        .any(|location| ObjectAddress::is_meant(location))
-    {
-        cloud::reach_as(&context.settings()?.client_options()?)?;
+) -> Result<Storage, Failure> {
+    let mut locations = locations.iter().flatten();
+    if !locations.any(|location| ObjectAddress::is_meant(location)) {
+        return Ok(context.storage.clone());
     }
-    Ok(())
+    let options = context.settings()?.client_options()?;
+    context.storage.with_options(&options)
 }

@@ -1,7 +1,7 @@
 //! `report`: writes one self-contained HTML page with charts.
 
 use super::context::Context;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::error::{Failure, Kind};
 use crate::export::Template;
 use crate::fetch::{DataIssues, PageOrder};
 use crate::pipeline::{self, Counts};
-use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
+use crate::storage::{Compression, Location};
 use crate::terminal::{self, ProgressLine};
 
 pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
     runtime::run(
         context,
         async move |context| write_report(&context, &args, request).await,
-        move || location.left_behind(),
+        || location.left_behind(&context.storage),
     )
 }
 
@@ -145,11 +145,10 @@ async fn write_report(
     let started = Instant::now();
     let service = &args.source.service;
     let settings = context.settings()?;
-    outputs::prepare_storage(context, &[args.output.as_deref()])?;
+    let storage = outputs::prepare_storage(context, &[args.output.as_deref()])?;
     let source = BatchSource::open(&args.source, context)?;
     // Opened before the first request, so that an output that cannot be written fails at once.
-    let target = OutputTarget::open(&request.location, args.no_clobber)?;
-    let mut output = EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;
+    let mut output = storage.create(&request.location, Compression::None, args.no_clobber)?;
     let range = &request.selection.range;
     log::info!("requesting {} from {}", range.asked(), source.name());
 
@@ -161,7 +160,7 @@ async fn write_report(
     let selection = request.selection.selection();
     let ran = pipeline::run(&mut pages, &mut data, &selection, &source.stats).await;
     drop(progress);
-    let left = request.location.left_behind();
+    let left = request.location.left_behind(&storage);
     let counts = ran.map_err(|failure| stopped(failure, &source, "report", &left))?;
     if counts.written == 0 && args.selection.fail_on_empty {
         return Err(nothing_matched(range, &args.selection, &counts).into());
@@ -193,9 +192,7 @@ async fn write_report(
         has_left_out: counts.conflicts > 0 || issues.flawed > 0,
     };
     let page = report::render(&data, &info, &settings.targets)?;
-    output
-        .write_all(page.as_bytes())
-        .map_err(Failure::from_output)?;
+    output.write_all(page.as_bytes())?;
     output.publish()?;
 
     let mut warnings = data_warnings(&issues, &counts, lenient);

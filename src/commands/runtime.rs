@@ -10,8 +10,6 @@ use tokio::sync::oneshot;
 use super::context::Context;
 use super::signals::Signals;
 use crate::error::{Failure, Kind};
-use crate::storage::cleanup;
-use crate::storage::cloud;
 use crate::terminal;
 
 /// How long a run that has published its result may take to finish after a signal.
@@ -86,23 +84,27 @@ pub(super) fn run<W>(
 where
     W: AsyncFnOnce(Context) -> anyhow::Result<()> + Send + 'static,
 {
-    let ended = until_signal(context, work, async |kind, _| {
-        if !cleanup::stop() {
+    let cleanup = context.storage.cleanup.clone();
+    let settled = async move |context: Context| {
+        let cleanup = context.storage.cleanup.clone();
+        let ended = work(context).await;
+        // Uploads are aborted on the runtime, so it must wait for them.
+        cleanup.settle();
+        ended
+    };
+    let ended = until_signal(context, settled, async |kind, _| {
+        if !cleanup.stop() {
             // The result is published, so the run has succeeded. The manifest and the last line follow.
             tokio::time::sleep(GRACE_PERIOD).await;
         }
         kind
     })?;
     match ended {
-        Ended::Finished(ended) => {
-            cloud::settle();
-            ended
-        }
+        Ended::Finished(ended) => ended,
         Ended::Signalled(kind) => {
             terminal::silence();
-            cleanup::sweep();
-            cloud::sweep();
-            cloud::settle();
+            cleanup.sweep();
+            cleanup.settle();
             let state = left_behind();
             Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
         }

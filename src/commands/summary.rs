@@ -2,7 +2,6 @@
 
 use super::context::Context;
 use std::ffi::OsStr;
-use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,7 +19,7 @@ use crate::export::Destination;
 use crate::fetch::PageOrder;
 use crate::formats::Format;
 use crate::pipeline;
-use crate::storage::{EncodedOutput, Escapes, OutputTarget};
+use crate::storage::Escapes;
 use crate::terminal::{self, ProgressLine};
 
 pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
@@ -37,7 +36,7 @@ pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
     runtime::run(
         context,
         async move |context| summarise(&context, &args, &selection, &destination, format).await,
-        move || place.left_behind(),
+        || place.left_behind(&context.storage),
     )
 }
 
@@ -118,12 +117,11 @@ async fn summarise(
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    outputs::prepare_storage(context, &[args.output.as_deref()])?;
+    let storage = outputs::prepare_storage(context, &[args.output.as_deref()])?;
     let source = BatchSource::open(&args.source, context)?;
     // Opened before the first request, so that an output that cannot be written fails at once.
-    let target = OutputTarget::open(&destination.place, args.no_clobber)?;
     let mut output =
-        EncodedOutput::new(target, destination.compression).map_err(Failure::from_output)?;
+        storage.create(&destination.place, destination.compression, args.no_clobber)?;
     match format {
         SummaryFormat::Json => output.escape_on_terminal(Escapes::Json),
         SummaryFormat::Csv => output.escape_on_terminal(Escapes::Text),
@@ -144,7 +142,7 @@ async fn summarise(
     )
     .await;
     drop(progress);
-    let left = destination.place.left_behind();
+    let left = destination.place.left_behind(&storage);
     let counts = ran.map_err(|failure| stopped(failure, &source, "summary", &left))?;
     if counts.written == 0 && args.selection.fail_on_empty {
         return Err(nothing_matched(range, &args.selection, &counts).into());
@@ -161,9 +159,7 @@ async fn summarise(
         SummaryFormat::Json => summary::json(&sums, range)?.into(),
         SummaryFormat::Csv => summary::csv(&sums)?.into(),
     };
-    output
-        .write_all(written.text.as_bytes())
-        .map_err(Failure::from_output)?;
+    output.write_all(written.text.as_bytes())?;
     output.publish()?;
 
     let mut warnings = data_warnings(&pages.findings(), &counts, lenient);

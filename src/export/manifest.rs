@@ -10,8 +10,8 @@ use crate::batch::digest::DigestState;
 use crate::error::{Failure, Kind};
 use crate::storage::cleanup::Folders;
 use crate::storage::cloud::{self, ObjectAddress};
-use crate::storage::temp_file::Scratch;
-use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
+use crate::storage::temp_file::TempFile;
+use crate::storage::{Compression, EncodedOutput, Location, Storage};
 
 /// Larger than any manifest; a wrong file may have any size.
 const SIZE_LIMIT: u64 = 256 << 20;
@@ -135,22 +135,27 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Opens the target of the manifest, and creates its folder if `make_folder` is set.
-    pub(crate) fn open(path: &Path, no_clobber: bool, make_folder: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(
+        path: &Path,
+        no_clobber: bool,
+        make_folder: bool,
+        storage: &Storage,
+    ) -> Result<Self, Failure> {
         let location = Location::new(Some(path))?;
         let mut folders = Folders::default();
         if let Location::File(path) = &location
             && make_folder
         {
-            folders.create_for(path).map_err(|error| {
+            let created = folders.create_for(path, &storage.cleanup);
+            created.map_err(|error| {
                 let name = location.name();
                 Failure::new(Kind::Output, format!("cannot create the folder of {name}"))
                     .caused_by(error)
                     .hint("choose another location with `--manifest`")
             })?;
         }
-        let target = OutputTarget::open(&location, no_clobber)?;
         Ok(Self {
-            output: EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?,
+            output: storage.create(&location, Compression::None, no_clobber)?,
             _folders: folders,
         })
     }
@@ -158,18 +163,17 @@ impl Draft {
     /// Writes the manifest atomically, like any output.
     pub(crate) fn write(self, manifest: &Manifest) -> Result<(), Failure> {
         let mut output = self.output;
-        serde_json::to_writer_pretty(&mut output, manifest)
-            .map_err(std::io::Error::from)
-            .and_then(|()| std::io::Write::write_all(&mut output, b"\n"))
-            .map_err(Failure::from_output)?;
+        let written = serde_json::to_writer_pretty(&mut output, manifest);
+        written.map_err(|error| output.failure(error.into()))?;
+        output.write_all(b"\n")?;
         output.publish().map(drop)
     }
 }
 
 impl Manifest {
     /// Reads the manifest of a complete export.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let manifest = Self::read_any(path)?;
+    pub(crate) fn read(path: &Path, storage: &Storage) -> Result<Self, Failure> {
+        let manifest = Self::read_any(path, storage)?;
         if !manifest.complete {
             return Err(Failure::new(
                 Kind::Usage,
@@ -184,14 +188,15 @@ impl Manifest {
     }
 
     /// Reads a manifest, including that of an export from an archive with gaps.
-    pub(crate) fn read_any(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read_any(path: &Path, storage: &Storage) -> Result<Self, Failure> {
         use std::io::Read as _;
 
         let name = path.display();
         let mut text = Vec::new();
-        let object = ObjectAddress::parse(path)?.map(|address| cloud::download(&address));
+        let object = ObjectAddress::parse(path)?;
+        let object = object.map(|address| cloud::download(&address, storage));
         let object = object.transpose()?;
-        let file = std::fs::File::open(object.as_ref().map_or(path, Scratch::path));
+        let file = std::fs::File::open(object.as_ref().map_or(path, TempFile::path));
         file.and_then(|file| file.take(SIZE_LIMIT).read_to_end(&mut text))
             .map_err(|error| {
                 Failure::new(Kind::Usage, format!("cannot read the manifest `{name}`"))

@@ -19,14 +19,13 @@ use super::written::{Share, WrittenFile};
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, Representation};
 use crate::error::{Failure, Kind};
-use crate::formats::{BatchWriter, WriterReport};
+use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::storage::cleanup::Folders;
-use crate::storage::cloud::{self, ObjectAddress};
+use crate::storage::cloud::{ObjectAddress, Upload};
 use crate::storage::output::FinishedOutput;
 use crate::storage::path::{folder_of, follow_links, resolved};
-use crate::storage::target::annotate;
 use crate::storage::temp_file::PartFiles;
-use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
+use crate::storage::{Compression, EncodedOutput, Location, Storage};
 
 /// The buffer in memory, for all files together.
 const BUFFER: usize = 8 << 20;
@@ -58,6 +57,7 @@ pub(crate) struct PartitionOptions {
 
 /// Buffers batches by file, and writes the files at the end.
 pub(crate) struct PartitionedWriter {
+    storage: Storage,
     template: Template,
     options: PartitionOptions,
     /// Indexes into `parts`, by name.
@@ -93,12 +93,17 @@ impl Partition {
 
 impl PartitionedWriter {
     /// Prepares to write files named by `template`, and checks that their folder is writable.
-    pub(crate) fn new(template: Template, options: PartitionOptions) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        template: Template,
+        options: PartitionOptions,
+        storage: &Storage,
+    ) -> Result<Self, Failure> {
         let folder = template.folder();
         // A name in the same folder that no template produces.
         let folder = match ObjectAddress::parse(&folder.join(".trayscan-check"))? {
             Some(address) => {
-                cloud::check(&address)?;
+                // Checks that objects can be written there, and leaves nothing.
+                Upload::begin(&address, false, true, storage)?;
                 std::env::temp_dir()
             }
             None => existing(&folder),
@@ -106,6 +111,7 @@ impl PartitionedWriter {
         let spill_file =
             tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
         Ok(Self {
+            storage: storage.clone(),
             template,
             options,
             names: HashMap::new(),
@@ -117,7 +123,7 @@ impl PartitionedWriter {
         })
     }
 
-    pub(crate) fn write(&mut self, batch: &Batch) -> io::Result<()> {
+    pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         let name = self.template.name(batch, &mut self.options.crops);
         let only = self.options.only.as_ref();
         if only.is_some_and(|only| !only.contains(&name)) {
@@ -138,7 +144,7 @@ impl PartitionedWriter {
         self.buffered += batch.text().len() + 1;
         if self.buffered > BUFFER {
             let spilled = self.spill();
-            spilled.map_err(|error| annotate(&self.spill_name, error))?;
+            spilled.map_err(|error| Failure::from_output(&self.spill_name, error))?;
         }
         Ok(())
     }
@@ -162,7 +168,10 @@ impl PartitionedWriter {
     }
 
     /// Writes all files, then publishes all of them.
-    pub(crate) fn publish(mut self) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
+    pub(crate) fn publish(
+        mut self,
+        outcome: &ExportOutcome,
+    ) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         let mut folders = Folders::default();
@@ -174,9 +183,8 @@ impl PartitionedWriter {
         for part in parts {
             let file = part.location()?;
             if let Location::File(path) = &file {
-                folders
-                    .create_for(path)
-                    .map_err(|error| cannot_make(path, error))?;
+                let created = folders.create_for(path, &self.storage.cleanup);
+                created.map_err(|error| cannot_make(path, error))?;
                 if let Some(resolved) = resolved(path)
                     && let Some(other) = resolved_paths.insert(resolved, path.clone())
                 {
@@ -187,17 +195,22 @@ impl PartitionedWriter {
             if manifest.is_some_and(|manifest| manifest.is(&file)) {
                 return Err(manifest_conflict(&file));
             }
-            let target =
-                OutputTarget::open_among(&file, self.options.no_clobber, part_files.as_mut())?;
-            let (sealed, share) = self.write_part(&part, target, &mut report)?;
+            let output = self.storage.create_part(
+                &file,
+                self.options.compression,
+                self.options.no_clobber,
+                part_files.as_mut(),
+            )?;
+            let (sealed, share) = self.write_part(&part, output, outcome, &mut report)?;
             written.push((file, share));
             all.push(sealed);
         }
         if let Some(marker) = &self.options.success_marker {
-            marker.remove()?;
+            marker.remove(&self.storage)?;
         }
         if let Some(pending) = &self.options.pending {
-            pending.write(written.iter().map(|(location, _)| location.address()))?;
+            let files = written.iter().map(|(location, _)| location.address());
+            pending.write(files, &self.storage)?;
         }
         let published = FinishedOutput::publish(all)?;
         let written = written.into_iter().zip(published);
@@ -226,22 +239,21 @@ impl PartitionedWriter {
             return Ok(None);
         }
         let inside = self.template.folder().join("name");
-        folders
-            .create_for(&inside)
-            .map_err(|error| cannot_make(&inside, error))?;
+        let cleanup = &self.storage.cleanup;
+        let created = folders.create_for(&inside, cleanup);
+        created.map_err(|error| cannot_make(&inside, error))?;
         let base = folder_of(&inside);
-        let parts = PartFiles::new(base, &part_folders);
+        let parts = PartFiles::new(base, &part_folders, cleanup);
         parts.map(Some).map_err(|error| cannot_write(base, error))
     }
 
     fn write_part(
         &mut self,
         part: &Partition,
-        target: OutputTarget,
+        mut output: EncodedOutput,
+        outcome: &ExportOutcome,
         report: &mut WriterReport,
     ) -> Result<(FinishedOutput, Option<Share>), Failure> {
-        let mut output =
-            EncodedOutput::new(target, self.options.compression).map_err(Failure::from_output)?;
         let kept = self.options.kept;
         let mut digest = self.options.new_digest.as_ref().map(|new| new());
         if digest.is_some() {
@@ -250,7 +262,7 @@ impl PartitionedWriter {
         let mut writer = (self.options.new_writer)(output)?;
         for (offset, length) in &part.chunks {
             let lines = self.read_spilled(*offset, *length);
-            let lines = lines.map_err(Failure::from_output)?;
+            let lines = lines.map_err(|error| Failure::from_output(&self.spill_name, error))?;
             for_each_batch(lines, |batch| {
                 add(batch, writer.as_mut(), digest.as_mut(), kept)
             })?;
@@ -258,7 +270,7 @@ impl PartitionedWriter {
         for_each_batch(part.lines.clone(), |batch| {
             add(batch, writer.as_mut(), digest.as_mut(), kept)
         })?;
-        let (output, more) = writer.finish().map_err(Failure::from_output)?;
+        let (output, more) = writer.finish(outcome)?;
         report.add(more);
         let share = digest.map(|digest| Share {
             batches: part.batches,
@@ -285,7 +297,7 @@ fn add(
     if let Some(digest) = digest {
         digest.add_kept(batch, kept);
     }
-    writer.write(batch).map_err(Failure::from_output)
+    writer.write(batch)
 }
 
 /// Passes each batch in `lines` to `take`.

@@ -5,18 +5,14 @@
 //! distinguished from those that the manifest describes.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::template::Template;
 use crate::error::{Failure, Kind};
-use crate::storage::Location;
-use crate::storage::cleanup;
-use crate::storage::cloud::{self, Upload};
-use crate::storage::path::folder_of;
-use crate::storage::temp_file::{self, sync_folder};
+use crate::storage::cloud;
+use crate::storage::{Location, Storage};
 
 /// The list of files that a run is about to change.
 pub(crate) struct Pending {
@@ -45,14 +41,21 @@ impl Pending {
 
     /// Reads the template and the files from the list that a killed run left next to `manifest`; `None` if
     /// there is none.
-    pub(crate) fn read(manifest: &Path) -> Result<Option<(String, BTreeSet<String>)>, Failure> {
+    pub(crate) fn read(
+        manifest: &Path,
+        storage: &Storage,
+    ) -> Result<Option<(String, BTreeSet<String>)>, Failure> {
         let path = pending_path(manifest);
         let text = match Location::new(Some(&path))? {
             Location::Object(address) => {
-                if !cloud::sizes(&address)?.contains_key(&address.to_string()) {
+                if !storage
+                    .cloud
+                    .sizes(&address)?
+                    .contains_key(&address.to_string())
+                {
                     return Ok(None);
                 }
-                std::fs::read(cloud::download(&address)?.path())
+                std::fs::read(cloud::download(&address, storage)?.path())
             }
             _ if !path.exists() => return Ok(None),
             _ => std::fs::read(&path),
@@ -67,7 +70,11 @@ impl Pending {
     }
 
     /// Writes the list before the first of `files` is changed.
-    pub(crate) fn write(&self, files: impl Iterator<Item = String>) -> Result<(), Failure> {
+    pub(crate) fn write(
+        &self,
+        files: impl Iterator<Item = String>,
+        storage: &Storage,
+    ) -> Result<(), Failure> {
         let list = PendingList {
             template: self.template.clone(),
             files: files.chain(self.others.iter().cloned()).collect(),
@@ -75,42 +82,16 @@ impl Pending {
         if list.files.is_empty() {
             return Ok(());
         }
-        let text = serde_json::to_vec(&list).map_err(|error| Failure::from_output(error.into()))?;
-        match &self.location {
-            Location::File(path) => self.write_file(path, &text),
-            Location::Object(address) => {
-                let mut upload = Upload::begin(address, false, false)?;
-                upload.write_all(&text).map_err(Failure::from_output)?;
-                Upload::publish_all(vec![upload])
-            }
-            Location::Stdout | Location::Table(_) => Ok(()),
-        }
-    }
-
-    /// Replaces the file atomically. Unlike files of batches, it does not count as a result, so a signal can
-    /// still stop the run.
-    fn write_file(&self, path: &Path, text: &[u8]) -> Result<(), Failure> {
-        let write = || {
-            let mut file = temp_file::create(folder_of(path), None)?;
-            file.write_all(text)?;
-            file.as_file().sync_all()?;
-            cleanup::forget(file.path());
-            file.persist(path).map_err(|error| error.error)?;
-            sync_folder(folder_of(path))
-        };
-        write().map_err(|error| {
-            Failure::new(
-                Kind::Output,
-                format!("cannot write to {}", self.location.name()),
-            )
-            .caused_by(error)
-            .hint("check that there is enough space, and that you have write permission for its folder")
-        })
+        let text = serde_json::to_vec(&list);
+        let text = text.map_err(|error| {
+            Failure::new(Kind::Internal, "cannot list the pending changes").caused_by(error)
+        })?;
+        storage.replace(&self.location, &text)
     }
 
     /// Removes the list once the manifest is up to date.
-    pub(crate) fn remove(&self) -> Result<(), Failure> {
-        self.location.remove()
+    pub(crate) fn remove(&self, storage: &Storage) -> Result<(), Failure> {
+        self.location.remove(storage)
     }
 }
 

@@ -7,10 +7,10 @@ use super::written::WrittenFile;
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, Representation};
 use crate::error::Failure;
-use crate::formats::{BatchWriter, WriterReport};
+use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::pipeline::Sink;
 use crate::postgres::CopyLoader;
-use crate::storage::{Location, Published, cleanup};
+use crate::storage::{Cleanup, Location, Published};
 
 pub(crate) enum ExportSink {
     One {
@@ -21,23 +21,23 @@ pub(crate) enum ExportSink {
     Table {
         loader: Box<CopyLoader>,
         place: Location,
+        cleanup: Cleanup,
     },
 }
 
 impl ExportSink {
     pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let written = match self {
+        match self {
             Self::One { writer, .. } => writer.write(batch),
             Self::Many(partitions) => partitions.write(batch),
-            Self::Table { loader, .. } => return loader.write(batch),
-        };
-        written.map_err(Failure::from_output)
+            Self::Table { loader, .. } => loader.write(batch),
+        }
     }
 
     /// Flushes buffered output if a reader may be waiting for it.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         match self {
-            Self::One { writer, .. } => writer.flush().map_err(Failure::from_output),
+            Self::One { writer, .. } => writer.flush(),
             Self::Many(_) | Self::Table { .. } => Ok(()),
         }
     }
@@ -51,10 +51,13 @@ impl ExportSink {
     }
 
     /// Finishes and publishes the output.
-    pub(crate) fn publish(self) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
+    pub(crate) fn publish(
+        self,
+        outcome: &ExportOutcome,
+    ) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
         match self {
             Self::One { writer, place } => {
-                let (output, report) = writer.finish().map_err(Failure::from_output)?;
+                let (output, report) = writer.finish(outcome)?;
                 let published = output.publish()?;
                 let written = WrittenFile {
                     place,
@@ -63,11 +66,15 @@ impl ExportSink {
                 };
                 Ok((vec![written], report))
             }
-            Self::Many(partitions) => partitions.publish(),
-            Self::Table { loader, place } => {
+            Self::Many(partitions) => partitions.publish(outcome),
+            Self::Table {
+                loader,
+                place,
+                cleanup,
+            } => {
                 let (counts, escaped_cells) = loader.finish()?;
                 // If the run is over, its last message describes the table.
-                let _ = cleanup::commit();
+                let _ = cleanup.commit();
                 let written = WrittenFile {
                     place,
                     published: Published::default(),

@@ -52,7 +52,6 @@ pub(crate) fn new_writer(
             options.fields,
             options.extracted,
             options.bookmark,
-            options.info,
         )?),
         // Rows go to the server, not to a file.
         Format::Postgres => {

@@ -33,5 +33,5 @@ mod suite;
 pub(crate) use create::new_writer;
 pub(crate) use format::Format;
 pub(crate) use writer::{
-    BatchWriter, ExportInfo, LEFT_OUT_LIMIT, LeftOut, WriterOptions, WriterReport,
+    BatchWriter, ExportInfo, ExportOutcome, LEFT_OUT_LIMIT, LeftOut, WriterOptions, WriterReport,
 };

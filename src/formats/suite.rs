@@ -10,9 +10,9 @@ use tempfile::TempDir;
 
 use super::csv::CsvOptions;
 use super::format::Format;
-use super::{BatchWriter, WriterOptions, new_writer};
+use super::{BatchWriter, ExportOutcome, WriterOptions, new_writer};
 use crate::batch::{Batch, COLUMNS, FieldType};
-use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
+use crate::storage::{Compression, Location, Storage};
 
 use crate::batch::filter::Fields;
 
@@ -26,8 +26,9 @@ fn compressions(format: Format) -> &'static [Compression] {
 }
 
 fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn BatchWriter> {
-    let target = OutputTarget::open(&Location::File(path.to_owned()), false).expect("a target");
-    let output = EncodedOutput::new(target, compression).expect("an output");
+    let location = Location::File(path.to_owned());
+    let output = Storage::default().create(&location, compression, false);
+    let output = output.expect("an output");
     let options = WriterOptions {
         fields: Fields::all(),
         numbers: false,
@@ -49,7 +50,7 @@ fn written(format: Format, compression: Compression, batches: &[Batch]) -> Vec<u
     for batch in batches {
         writer.write(batch).expect("written");
     }
-    let (output, _) = writer.finish().expect("finished");
+    let (output, _) = writer.finish(&ExportOutcome::default()).expect("finished");
     output.publish().expect("published");
     let mut bytes = Vec::new();
     let file = fs::File::open(path).expect("a file");
@@ -330,7 +331,7 @@ fn a_full_disk_is_an_error_and_no_file() {
         for &compression in compressions(format) {
             let mut writer = writer(format, compression, &full);
             let wrote = writer.write(&batch(1, "x", false));
-            let ended = wrote.and_then(|()| writer.finish());
+            let ended = wrote.and_then(|()| writer.finish(&ExportOutcome::default()));
             let failed = match ended {
                 Ok((output, _)) => output.publish().is_err(),
                 Err(_) => true,

@@ -1,13 +1,13 @@
 //! `table`: for people at a terminal. Picks the columns that fit, aligns numbers, marks warnings.
 
 use std::borrow::Cow;
-use std::io::{self, Write as _};
 
 use anstyle::{AnsiColor, Style as Ansi};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{BatchWriter, WriterOptions, WriterReport};
+use super::{BatchWriter, ExportOutcome, WriterOptions, WriterReport};
 use crate::batch::{Batch, COLUMNS, CREATION_DATE, FieldType, WARNINGS};
+use crate::error::Failure;
 use crate::storage::EncodedOutput;
 use crate::text;
 
@@ -150,7 +150,7 @@ fn shorten(text: &str, narrow: bool) -> String {
 }
 
 impl BatchWriter for Table {
-    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         let narrow = self.options.width.is_some() && !self.options.fields.named;
         for position in 0..self.widths.len() {
             let cell = shown_value(batch, self.options.fields.columns[position], narrow);
@@ -161,11 +161,10 @@ impl BatchWriter for Table {
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
+    fn finish(
+        mut self: Box<Self>,
+        _: &ExportOutcome,
+    ) -> Result<(EncodedOutput, WriterReport), Failure> {
         let shown = self.shown();
         let columns = &self.options.fields.columns;
         let mut line = String::new();

@@ -1,24 +1,37 @@
 //! The trait that every writer implements, its options, and what it reports at the end.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::csv::CsvOptions;
 use crate::batch::filter::{Fields, Sorting};
 use crate::batch::{Batch, unquote};
+use crate::error::Failure;
 use crate::storage::EncodedOutput;
 
 /// Writes batches in one format.
 pub(crate) trait BatchWriter: Send {
-    fn write(&mut self, batch: &Batch) -> io::Result<()>;
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure>;
 
     /// Passes on buffered output, for a reader that waits for it.
-    fn flush(&mut self) -> io::Result<()>;
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Completes the output. A writer that is dropped instead publishes no file and leaves a JSON array open.
-    fn finish(self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)>;
+    fn finish(
+        self: Box<Self>,
+        outcome: &ExportOutcome,
+    ) -> Result<(EncodedOutput, WriterReport), Failure>;
+}
+
+/// What is known about an export once all batches have arrived.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExportOutcome {
+    /// The version of the interface; `None` if the batches are from an archive.
+    pub(crate) version: Option<String>,
+    /// Whether `--limit` left batches out.
+    pub(crate) is_cut: bool,
 }
 
 /// What a writer reports at the end.
@@ -105,10 +118,6 @@ pub(crate) struct ExportInfo {
     pub(crate) filters: Vec<String>,
     /// The address of the service; empty if unknown.
     pub(crate) source: String,
-    /// The version of the interface: known once the batches have arrived.
-    pub(crate) version: OnceLock<String>,
     /// The order of the batches; `None` if it is the order of the service.
     pub(crate) sorting: Option<Sorting>,
-    /// Whether `--limit` left batches out: known once they have arrived.
-    pub(crate) is_cut: AtomicBool,
 }

@@ -1,199 +1,322 @@
-//! Unfinished files, and folders created for them, to be removed if the run is interrupted.
+//! Everything that a run has created and not yet published: files, folders and uploads.
 //!
-//! After a signal, the owners of the files cannot be waited for, so the files are removed from here.
+//! Each has an [`Unpublished`] that removes it when dropped. After a signal or a panic, the owners cannot be
+//! waited for, so [`Cleanup`] removes everything itself.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tempfile::NamedTempFile;
-
-#[derive(Default)]
-struct Unfinished {
-    files: HashSet<PathBuf>,
-    /// Parents first.
-    folders: Vec<PathBuf>,
-    /// The batches are published or about to be: a signal is too late to stop it.
-    is_committed: bool,
-}
+use super::cloud::Object;
 
 /// How long to wait for another thread after a panic.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the end of a run waits for uploads to be aborted, or to finish publishing.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// `Over` once swept: no more files are created or published then.
-static UNFINISHED: Mutex<CleanupState> = Mutex::new(CleanupState::Unused);
+/// The registry of what is not published yet.
+#[derive(Clone, Default)]
+pub(crate) struct Cleanup(Arc<Mutex<CleanupState>>);
 
-/// The number of files published together. A manifest is published after them, and does not count.
-static PUBLISHED: AtomicUsize = AtomicUsize::new(0);
-
-enum CleanupState {
-    Unused,
-    Some(Unfinished),
-    Over,
+#[derive(Default)]
+struct CleanupState {
+    /// By number, in the order of creation: a folder comes before what is in it.
+    items: BTreeMap<u64, Item>,
+    last: u64,
+    /// The run was stopped: nothing more is created or published.
+    is_over: bool,
+    /// The batches are published or about to be: a signal is too late to stop it.
+    is_committed: bool,
+    /// A file in the system's temporary folder was created.
+    has_scratch: bool,
+    /// The number of files published together. A manifest is published after them, and does not count.
+    files: usize,
+    objects: PublishedObjects,
 }
 
-fn state() -> MutexGuard<'static, CleanupState> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+enum Item {
+    File(PathBuf),
+    Folder(PathBuf),
+    Upload(Arc<Object>),
 }
 
-/// Runs `work` on the unfinished files, holding the lock; fails if the run is over.
-fn with<T>(work: impl FnOnce(&mut Unfinished) -> io::Result<T>) -> io::Result<T> {
-    let mut state = state();
-    if let CleanupState::Unused = *state {
-        *state = CleanupState::Some(Unfinished::default());
+/// Whether objects were published in this run.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum PublishedObjects {
+    #[default]
+    None,
+    /// A request was sent, but its response may be missing.
+    Unknown,
+    Some,
+}
+
+impl CleanupState {
+    fn check(&mut self) -> io::Result<&mut Self> {
+        if self.is_over {
+            Err(io::Error::other("the run is over"))
+        } else {
+            Ok(self)
+        }
     }
-    match &mut *state {
-        CleanupState::Some(unfinished) => work(unfinished),
-        CleanupState::Unused | CleanupState::Over => Err(io::Error::other("the run is over")),
+
+    fn add(&mut self, item: Item) -> u64 {
+        self.last += 1;
+        self.items.insert(self.last, item);
+        self.last
     }
 }
 
-/// Removes all unfinished files, and prevents further publishing.
-pub(crate) fn sweep() {
-    sweep_in(&mut state());
+impl Cleanup {
+    fn lock(&self) -> MutexGuard<'_, CleanupState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers what `create` creates, holding the lock. Fails if the run is over.
+    fn register<T>(
+        &self,
+        create: impl FnOnce() -> io::Result<(T, Item)>,
+    ) -> io::Result<(T, Unpublished)> {
+        let mut state = self.lock();
+        let (created, item) = state.check().and_then(|_| create())?;
+        let number = state.add(item);
+        let unpublished = Unpublished {
+            cleanup: self.clone(),
+            number,
+        };
+        Ok((created, unpublished))
+    }
+
+    /// Creates a file with `create`, which returns it with its path.
+    pub(super) fn create_file<T>(
+        &self,
+        create: impl FnOnce() -> io::Result<(T, PathBuf)>,
+    ) -> io::Result<(T, Unpublished)> {
+        self.register(|| create().map(|(file, path)| (file, Item::File(path))))
+    }
+
+    /// Returns whether this is the first file of the run in the system's temporary folder.
+    pub(super) fn is_first_scratch(&self) -> bool {
+        !std::mem::replace(&mut self.lock().has_scratch, true)
+    }
+
+    /// Registers an upload before it is created.
+    pub(super) fn begin_upload(&self, object: &Arc<Object>) -> io::Result<Unpublished> {
+        let (object, item) = (Arc::clone(object), Item::Upload);
+        self.register(|| Ok(((), item(object))))
+            .map(|((), new)| new)
+    }
+
+    /// Publishes files with `work`. A run that was stopped publishes nothing; one that has started publishes
+    /// all files before it ends.
+    pub(super) fn publish_files<T>(
+        &self,
+        work: impl FnOnce(&mut PublishedFiles<'_>) -> T,
+    ) -> io::Result<T> {
+        let mut state = self.lock();
+        let mut published = PublishedFiles {
+            state: state.check()?,
+            count: 0,
+        };
+        let worked = work(&mut published);
+        let count = published.count;
+        state.is_committed |= count > 0;
+        // Only the first time: later files are not batches.
+        if state.files == 0 {
+            state.files = count;
+        }
+        Ok(worked)
+    }
+
+    /// Marks an upload as being published. Fails if the run was stopped.
+    pub(super) fn start_publishing(&self, object: &Object) -> io::Result<()> {
+        let mut state = self.lock();
+        state.check()?;
+        if state.objects == PublishedObjects::None {
+            state.objects = PublishedObjects::Unknown;
+        }
+        object.commit();
+        Ok(())
+    }
+
+    /// Records that the result is published or about to be. Publishing files does this.
+    pub(crate) fn commit(&self) -> io::Result<()> {
+        self.lock().check()?.is_committed = true;
+        Ok(())
+    }
+
+    /// Returns the number of published files with batches.
+    pub(crate) fn published_files(&self) -> usize {
+        self.lock().files
+    }
+
+    pub(crate) fn published_objects(&self) -> PublishedObjects {
+        self.lock().objects
+    }
+
+    /// Stops the run early: nothing more is created or published. Returns false and changes nothing if the
+    /// run has already published its result. Waits while the run is publishing.
+    pub(crate) fn stop(&self) -> bool {
+        let mut state = self.lock();
+        state.is_over |= !state.is_committed;
+        state.is_over
+    }
+
+    /// Removes everything that is not published, and prevents further publishing.
+    pub(crate) fn sweep(&self) {
+        self.sweep_in(&mut self.lock());
+    }
+
+    /// Does the same after a panic, unless the thread that panicked holds the lock: other threads release it
+    /// soon.
+    pub(crate) fn sweep_if_free(&self) {
+        let started = Instant::now();
+        loop {
+            match self.0.try_lock() {
+                Ok(mut state) => return self.sweep_in(&mut state),
+                Err(TryLockError::Poisoned(state)) => {
+                    return self.sweep_in(&mut state.into_inner());
+                }
+                Err(TryLockError::WouldBlock) if started.elapsed() > LOCK_TIMEOUT => return,
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    fn sweep_in(&self, state: &mut CleanupState) {
+        state.is_over = true;
+        // Files before their folders. A failure cannot be handled here.
+        for (number, item) in state.items.iter().rev() {
+            match item {
+                Item::File(path) => drop(fs::remove_file(path)),
+                Item::Folder(path) => drop(fs::remove_dir(path)),
+                Item::Upload(object) if object.is_committed() => {}
+                Item::Upload(object) => self.abort_upload(*number, object),
+            }
+        }
+        state
+            .items
+            .retain(|_, item| matches!(item, Item::Upload(_)));
+    }
+
+    /// Aborts an upload in the background. It stays registered until then.
+    fn abort_upload(&self, number: u64, object: &Arc<Object>) {
+        let cleanup = self.clone();
+        Arc::clone(object).abort(move || cleanup.forget(number));
+    }
+
+    fn forget(&self, number: u64) {
+        self.lock().items.remove(&number);
+    }
+
+    /// Waits for uploads that are being aborted, and warns about those that remain.
+    pub(crate) fn settle(&self) {
+        let count = || {
+            let state = self.lock();
+            let uploads = state.items.values();
+            uploads
+                .filter(|item| matches!(item, Item::Upload(_)))
+                .count()
+        };
+        let started = Instant::now();
+        while count() > 0 && started.elapsed() < SETTLE_TIMEOUT {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let uploads = match count() {
+            0 => return,
+            1 => "1 upload".to_owned(),
+            many => format!("{many} uploads"),
+        };
+        log::warn!(
+            "{uploads} left incomplete in object storage could not be removed: check for incomplete multipart uploads there"
+        );
+    }
 }
 
-/// Removes the unfinished files, unless the thread that panicked holds the lock: other threads release it
-/// soon.
-pub(crate) fn sweep_if_free() {
-    let started = Instant::now();
-    loop {
-        match UNFINISHED.try_lock() {
-            Ok(mut state) => return sweep_in(&mut state),
-            Err(TryLockError::Poisoned(state)) => return sweep_in(&mut state.into_inner()),
-            Err(TryLockError::WouldBlock) if started.elapsed() > LOCK_TIMEOUT => return,
-            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+/// A file, folder or upload that is not published. Dropped, it is removed; a folder only if it is empty.
+pub(crate) struct Unpublished {
+    cleanup: Cleanup,
+    number: u64,
+}
+
+impl Unpublished {
+    pub(super) fn cleanup(&self) -> &Cleanup {
+        &self.cleanup
+    }
+
+    /// Keeps it: it is published under another name, which is not the result of the run.
+    pub(crate) fn keep(self) {
+        self.cleanup.forget(self.number);
+    }
+
+    /// Records that the upload is published.
+    pub(super) fn published_object(&self) {
+        let mut state = self.cleanup.lock();
+        state.objects = PublishedObjects::Some;
+        state.items.remove(&self.number);
+    }
+}
+
+impl Drop for Unpublished {
+    fn drop(&mut self) {
+        let mut state = self.cleanup.lock();
+        let item = match state.items.get(&self.number) {
+            Some(Item::Upload(object)) => return self.cleanup.abort_upload(self.number, object),
+            Some(_) => state.items.remove(&self.number),
+            None => None,
+        };
+        // Removing a file may take long.
+        drop(state);
+        match item {
+            Some(Item::File(path)) => drop(fs::remove_file(path)),
+            Some(Item::Folder(path)) => drop(fs::remove_dir(path)),
+            Some(Item::Upload(_)) | None => {}
         }
     }
 }
 
-fn sweep_in(state: &mut CleanupState) {
-    let CleanupState::Some(unfinished) = std::mem::replace(state, CleanupState::Over) else {
-        return;
-    };
-    // A failure cannot be handled here.
-    for path in &unfinished.files {
-        let _ = fs::remove_file(path);
-    }
-    remove(&unfinished.folders);
-}
-
-/// Stops the run early: removes unfinished files, and prevents further publishing.
-///
-/// Returns false and changes nothing if the run has already published its result. Waits while the run is
-/// publishing.
-pub(crate) fn stop() -> bool {
-    let mut state = state();
-    if let CleanupState::Some(Unfinished {
-        is_committed: true, ..
-    }) = *state
-    {
-        return false;
-    }
-    sweep_in(&mut state);
-    true
-}
-
-/// Records that the result is published or about to be. For files, `publish` does this.
-pub(crate) fn commit() -> io::Result<()> {
-    with(|unfinished| {
-        unfinished.is_committed = true;
-        Ok(())
-    })
-}
-
-/// Creates a file with `new`, and registers it. Fails if the run was stopped.
-pub(crate) fn create(new: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
-    with(|unfinished| {
-        let file = new()?;
-        unfinished.files.insert(file.path().to_owned());
-        Ok(file)
-    })
-}
-
-/// Unregisters a file.
-pub(crate) fn forget(path: &Path) {
-    // Does not matter once the run is over.
-    let _ = with(|unfinished| {
-        unfinished.files.remove(path);
-        Ok(())
-    });
-}
-
-/// Publishes files with `work`. A run that was stopped publishes nothing; one that has started publishes all
-/// files before it ends.
-pub(crate) fn publish<T>(work: impl FnOnce(&mut Publishing<'_>) -> T) -> io::Result<T> {
-    with(|unfinished| {
-        let mut publishing = Publishing {
-            unfinished,
-            placed: 0,
-        };
-        let worked = work(&mut publishing);
-        let placed = publishing.placed;
-        unfinished.is_committed |= placed > 0;
-        // Only the first time: later files are not batches.
-        let _ = PUBLISHED.compare_exchange(0, placed, Ordering::Relaxed, Ordering::Relaxed);
-        Ok(worked)
-    })
-}
-
-/// Returns the number of published files with batches.
-pub(crate) fn published() -> usize {
-    PUBLISHED.load(Ordering::Relaxed)
-}
-
 /// Files that are being published, with the lock held.
-pub(crate) struct Publishing<'a> {
-    unfinished: &'a mut Unfinished,
-    placed: usize,
+pub(super) struct PublishedFiles<'a> {
+    state: &'a mut CleanupState,
+    pub(super) count: usize,
 }
 
-impl Publishing<'_> {
-    /// Publishes the file at `path` with `place`.
-    pub(crate) fn place(
+impl PublishedFiles<'_> {
+    /// Publishes a file with `rename`.
+    pub(super) fn publish(
         &mut self,
-        path: &Path,
-        place: impl FnOnce() -> io::Result<()>,
+        file: &Unpublished,
+        rename: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
-        self.unfinished.files.remove(path);
-        place()?;
-        self.placed += 1;
+        rename()?;
+        self.state.items.remove(&file.number);
+        self.count += 1;
         Ok(())
-    }
-
-    /// Returns the number of files published so far.
-    pub(crate) fn placed(&self) -> usize {
-        self.placed
     }
 }
 
 /// Folders created for new files. Those still empty are removed on drop.
 #[derive(Default)]
-pub(crate) struct Folders(Vec<PathBuf>);
+pub(crate) struct Folders(Vec<Unpublished>);
 
 impl Folders {
     /// Creates the folder of `path`, and its parents.
-    pub(crate) fn create_for(&mut self, path: &Path) -> io::Result<()> {
+    pub(crate) fn create_for(&mut self, path: &Path, cleanup: &Cleanup) -> io::Result<()> {
         let missing = path.ancestors().skip(1);
         let missing =
             missing.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         let missing: Vec<&Path> = missing.collect();
         for folder in missing.into_iter().rev() {
-            with(|unfinished| {
-                match fs::create_dir(folder) {
-                    // Another program created it first, and owns it.
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-                    made => made?,
-                }
-                unfinished.folders.push(folder.to_owned());
-                Ok(())
-            })?;
-            self.0.push(folder.to_owned());
+            let item = || Item::Folder(folder.to_owned());
+            let created = cleanup.register(|| fs::create_dir(folder).map(|()| ((), item())));
+            match created {
+                // Another program created it first, and owns it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => self.0.push(created?.1),
+            }
         }
         Ok(())
     }
@@ -201,21 +324,7 @@ impl Folders {
 
 impl Drop for Folders {
     fn drop(&mut self) {
-        remove(&self.0);
-        // Once the run is over, they are already removed.
-        let removed: HashSet<&PathBuf> = self.0.iter().collect();
-        let _ = with(|unfinished| {
-            unfinished
-                .folders
-                .retain(|folder| !removed.contains(folder));
-            Ok(())
-        });
-    }
-}
-
-/// Removes the empty folders.
-fn remove(folders: &[PathBuf]) {
-    for folder in folders.iter().rev() {
-        let _ = fs::remove_dir(folder);
+        // Inner folders first.
+        while self.0.pop().is_some() {}
     }
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::cleanup;
+use super::Storage;
+use super::cleanup::PublishedObjects;
 use super::cloud;
 use super::path::{is_stdout, resolved};
 use crate::error::{Failure, Kind};
@@ -88,10 +89,10 @@ impl Location {
     }
 
     /// Removes the file or object if it exists.
-    pub(crate) fn remove(&self) -> Result<(), Failure> {
+    pub(crate) fn remove(&self, storage: &Storage) -> Result<(), Failure> {
         let removed = match self {
             Self::File(path) => fs::remove_file(path),
-            Self::Object(address) => return cloud::remove(address),
+            Self::Object(address) => return storage.cloud.remove(address),
             Self::Stdout | Self::Table(_) => Ok(()),
         };
         match removed {
@@ -106,22 +107,22 @@ impl Location {
     }
 
     /// Describes the state of this location after a run that did not finish.
-    pub(crate) fn left_behind(&self) -> String {
+    pub(crate) fn left_behind(&self, storage: &Storage) -> String {
         match self {
-            Self::File(_) if cleanup::published() > 0 => {
+            Self::File(_) if storage.cleanup.published_files() > 0 => {
                 format!("{} is new and complete", self.name())
             }
             // Devices and pipes are written directly, and contain what was written so far.
             Self::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
                 format!("{} is unchanged", self.name())
             }
-            Self::Object(_) if cloud::was_published() => {
-                format!("{} is new and complete", self.name())
-            }
-            Self::Object(_) if cloud::may_be_published() => {
-                format!("{} is either unchanged or new and complete", self.name())
-            }
-            Self::Object(_) => format!("{} is unchanged", self.name()),
+            Self::Object(_) => match storage.cleanup.published_objects() {
+                PublishedObjects::Some => format!("{} is new and complete", self.name()),
+                PublishedObjects::Unknown => {
+                    format!("{} is either unchanged or new and complete", self.name())
+                }
+                PublishedObjects::None => format!("{} is unchanged", self.name()),
+            },
             Self::Stdout | Self::File(_) => "the output is not complete".to_owned(),
             Self::Table(address) => postgres::left_behind(address),
         }

@@ -1,27 +1,54 @@
 //! Where bytes go to and come from: standard output, files, and objects in object storage.
 //!
-//! Start with [`Location`], which a name is parsed into, then [`OutputTarget`]: a file or object that appears
-//! complete or not at all. [`EncodedOutput`] adds compression and checksums. `cleanup.rs` removes unfinished
-//! files when a run is interrupted. What is written is left to `formats`, and how many files to `export`.
+//! Start with [`Location`], which a name is parsed into, then [`Storage::create`]: it opens an
+//! [`EncodedOutput`], which adds compression and checksums to a [`Transaction`](transaction::Transaction), an
+//! output that appears complete or not at all. [`Cleanup`] removes what is unfinished when a run is
+//! interrupted. What is written is left to `formats`, and how many files to `export`.
 
-pub(crate) mod path;
+#![cfg_attr(
+    not(feature = "cloud"),
+    allow(dead_code, reason = "some is only for uploads")
+)]
 
 // Where to write.
 pub(crate) mod location;
+pub(crate) mod path;
 
-// Writing one file or object completely or not at all.
+// Writing one file, stream or object completely or not at all.
 pub(crate) mod cleanup;
-pub(crate) mod escaping;
+mod escaping;
+mod local_file;
 pub(crate) mod output;
-pub(crate) mod target;
+mod target;
 pub(crate) mod temp_file;
+mod transaction;
 
 // Kinds of storage with rules of their own.
 pub(crate) mod cloud;
 pub(crate) mod sqlite;
 
+pub(crate) use cleanup::Cleanup;
 pub(crate) use escaping::Escapes;
 pub(crate) use location::{Location, is_table};
 pub(crate) use output::{Compression, EncodedOutput, Published};
 pub(crate) use path::is_same_file;
-pub(crate) use target::OutputTarget;
+
+use crate::client::ClientOptions;
+use crate::error::Failure;
+
+/// What the outputs of a run share. Clones share it, too.
+#[derive(Clone, Default)]
+pub(crate) struct Storage {
+    pub(crate) cleanup: Cleanup,
+    pub(crate) cloud: cloud::Cloud,
+}
+
+impl Storage {
+    /// Returns the same storage with these options for access to object storage.
+    pub(crate) fn with_options(&self, options: &ClientOptions) -> Result<Self, Failure> {
+        Ok(Self {
+            cleanup: self.cleanup.clone(),
+            cloud: cloud::Cloud::new(options)?,
+        })
+    }
+}

@@ -1,5 +1,6 @@
 //! Output with compression and checksums. Errors of every write, flush and finish are reported.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -7,10 +8,15 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
+use super::Storage;
+use super::cloud::Upload;
 use super::escaping::Escapes;
-use super::target::OutputTarget;
+use super::location::Location;
+use super::target::Target;
+use super::temp_file::{PartFiles, TempFile};
+use super::transaction::Transaction as _;
 use crate::batch::digest::hexadecimal;
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
@@ -21,6 +27,8 @@ pub(crate) enum Compression {
 
 const BUFFER: usize = 128 * 1024;
 
+/// An output that is being written. Its own methods return failures that name it; `Write` is for encoders,
+/// whose errors [`EncodedOutput::failure`] converts.
 pub(crate) struct EncodedOutput {
     encoder: Encoder,
     live: bool,
@@ -37,7 +45,7 @@ pub(crate) struct Published {
 
 /// Counts and hashes the bytes written to the target.
 struct HashingWriter {
-    target: OutputTarget,
+    target: Target,
     bytes: u64,
     /// `None` if no checksum is needed.
     hash: Option<Sha256>,
@@ -46,7 +54,7 @@ struct HashingWriter {
 impl HashingWriter {
     /// Counts and hashes a file that a format wrote itself.
     fn hash_file(&mut self) -> io::Result<()> {
-        let Some(path) = self.target.local_path() else {
+        let Some(path) = self.target.write_by_path()? else {
             return Ok(());
         };
         self.bytes = path.metadata()?.len();
@@ -54,11 +62,10 @@ impl HashingWriter {
             let mut file = File::open(path)?;
             let mut chunk = vec![0; BUFFER];
             loop {
-                let length = file.read(&mut chunk)?;
-                if length == 0 {
-                    break;
+                match file.read(&mut chunk)? {
+                    0 => break,
+                    length => hash.update(&chunk[..length]),
                 }
-                hash.update(&chunk[..length]);
             }
         }
         Ok(())
@@ -86,9 +93,59 @@ enum Encoder {
     Zstd(zstd::Encoder<'static, BufWriter<HashingWriter>>),
 }
 
+impl Storage {
+    /// Opens `location`, and fails now if it cannot be written.
+    pub(crate) fn create(
+        &self,
+        location: &Location,
+        compression: Compression,
+        no_clobber: bool,
+    ) -> Result<EncodedOutput, Failure> {
+        let target = Target::open(location, no_clobber, true, None, self)?;
+        EncodedOutput::new(target, compression, location.is_stdout())
+    }
+
+    /// Opens one of many outputs that are written one after the other. For objects, errors show up later.
+    pub(crate) fn create_part(
+        &self,
+        location: &Location,
+        compression: Compression,
+        no_clobber: bool,
+        parts: Option<&mut PartFiles>,
+    ) -> Result<EncodedOutput, Failure> {
+        let target = Target::open(location, no_clobber, false, parts, self)?;
+        EncodedOutput::new(target, compression, false)
+    }
+}
+
+impl Storage {
+    /// Replaces a small file or object with `text`. It does not count as a result: a signal can still stop
+    /// the run.
+    pub(crate) fn replace(&self, location: &Location, text: &[u8]) -> Result<(), Failure> {
+        match location {
+            Location::Object(address) => {
+                let mut upload = Upload::begin(address, false, false, self)?;
+                let written = upload.write_all(text);
+                written.map_err(|error| upload.failure(error))?;
+                Upload::publish_all(vec![upload])
+            }
+            Location::File(path) => {
+                let replaced = TempFile::replace(path, text, &self.cleanup);
+                replaced.map_err(|error| {
+                    let message = format!("cannot write to {}", location.name());
+                    Failure::new(Kind::Output, message).caused_by(error).hint(
+                        "check that there is enough space, and that you have write permission for its folder",
+                    )
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl EncodedOutput {
-    pub(crate) fn new(target: OutputTarget, compression: Compression) -> io::Result<Self> {
-        let live = target.is_stdout();
+    fn new(target: Target, compression: Compression, live: bool) -> Result<Self, Failure> {
+        let name = target.name().to_owned();
         let hashing = HashingWriter {
             target,
             bytes: 0,
@@ -101,10 +158,12 @@ impl EncodedOutput {
                 Encoder::Gzip(GzEncoder::new(buffer, flate2::Compression::default()))
             }
             Compression::Zstd => {
-                let mut encoder = zstd::Encoder::new(buffer, 0)?;
-                // Like the checksum of gzip: without it, a flipped bit could go unnoticed.
-                encoder.include_checksum(true)?;
-                Encoder::Zstd(encoder)
+                let encoder = zstd::Encoder::new(buffer, 0).and_then(|mut encoder| {
+                    // Like the checksum of gzip: without it, a flipped bit could go unnoticed.
+                    encoder.include_checksum(true)?;
+                    Ok(encoder)
+                });
+                Encoder::Zstd(encoder.map_err(|error| Failure::from_output(&name, error))?)
             }
         };
         Ok(Self {
@@ -116,40 +175,36 @@ impl EncodedOutput {
 
     /// Returns the path of the file that will be published, for a format that writes it itself. Nothing else
     /// may be written then.
-    pub(crate) fn hand_out(&mut self) -> io::Result<PathBuf> {
+    pub(crate) fn write_by_path(&mut self) -> Result<PathBuf, Failure> {
         self.is_written_by_path = true;
-        self.hashing().target.prepare_local_file()?;
-        let target = &self.hashing().target;
-        let local_path = target.local_path().map(Path::to_owned);
-        local_path.ok_or_else(|| {
-            io::Error::other(format!(
-                "{} is not a file, and this format needs one",
-                target.name()
-            ))
-        })
+        let target = &mut self.hashing().target;
+        let path = target.write_by_path().map(|path| path.map(Path::to_owned));
+        let path = path.and_then(|path| {
+            path.ok_or_else(|| io::Error::other("it is not a file, and this format needs one"))
+        });
+        path.map_err(|error| target.failure(error))
     }
 
-    /// Declares that the file returned by `hand_out` becomes a database.
+    /// Declares that the file is a database.
     pub(crate) fn expect_database(&mut self) -> Result<(), Failure> {
         self.hashing().target.expect_database()
     }
 
-    /// Adds the name of the target to an error, for a format that writes the file itself.
-    pub(crate) fn blame(&self, error: io::Error) -> io::Error {
-        let hashing = match &self.encoder {
-            Encoder::Plain(buffer) => buffer.get_ref(),
-            Encoder::Gzip(encoder) => encoder.get_ref().get_ref(),
-            Encoder::Zstd(encoder) => encoder.get_ref().get_ref(),
-        };
-        hashing.target.annotated(error)
+    /// Converts an error of writing this output to a message for the user.
+    pub(crate) fn failure(&mut self, error: io::Error) -> Failure {
+        self.hashing().target.failure(error)
+    }
+
+    fn buffer(&mut self) -> &mut BufWriter<HashingWriter> {
+        match &mut self.encoder {
+            Encoder::Plain(buffer) => buffer,
+            Encoder::Gzip(encoder) => encoder.get_mut(),
+            Encoder::Zstd(encoder) => encoder.get_mut(),
+        }
     }
 
     fn hashing(&mut self) -> &mut HashingWriter {
-        match &mut self.encoder {
-            Encoder::Plain(buffer) => buffer.get_mut(),
-            Encoder::Gzip(encoder) => encoder.get_mut().get_mut(),
-            Encoder::Zstd(encoder) => encoder.get_mut().get_mut(),
-        }
+        self.buffer().get_mut()
     }
 
     /// Hashes the output. Must be called before the first write.
@@ -170,6 +225,19 @@ impl EncodedOutput {
         self.live
     }
 
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Write::write_all(self, bytes).map_err(|error| self.failure(error))
+    }
+
+    /// For `write!`.
+    pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<(), Failure> {
+        Write::write_fmt(self, text).map_err(|error| self.failure(error))
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        Write::flush(self).map_err(|error| self.failure(error))
+    }
+
     /// Finishes the output and publishes the target.
     pub(crate) fn publish(self) -> Result<Published, Failure> {
         let published = FinishedOutput::publish(vec![self.seal()?])?;
@@ -177,40 +245,50 @@ impl EncodedOutput {
     }
 
     /// Finishes the output and flushes it to disk.
-    pub(crate) fn seal(self) -> Result<FinishedOutput, Failure> {
-        let mut finished = self.end()?;
-        finished.target.seal().map_err(Failure::from_output)?;
-        Ok(finished)
-    }
-
-    fn end(self) -> Result<FinishedOutput, Failure> {
+    pub(crate) fn seal(mut self) -> Result<FinishedOutput, Failure> {
+        if let Err(error) = self.finish() {
+            return Err(self.failure(error));
+        }
+        let name = self.hashing().target.name().to_owned();
         let buffer = match self.encoder {
             Encoder::Plain(buffer) => Ok(buffer),
             Encoder::Gzip(encoder) => encoder.finish(),
             Encoder::Zstd(encoder) => encoder.finish(),
         };
-        let hashing =
-            buffer.and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error));
-        let mut hashing = hashing.map_err(Failure::from_output)?;
-        if self.is_written_by_path {
-            hashing.hash_file().map_err(Failure::from_output)?;
-        }
-        let HashingWriter {
-            target,
-            bytes,
-            hash,
-        } = hashing;
+        let buffer = buffer.map_err(|error| Failure::from_output(&name, error))?;
+        // Nothing is left in the buffer.
+        let (
+            HashingWriter {
+                target,
+                bytes,
+                hash,
+            },
+            _,
+        ) = buffer.into_parts();
         let sha256 = hash.map_or_else(String::new, |hash| hexadecimal(&hash.finalize()));
         Ok(FinishedOutput {
             target,
             published: Published { bytes, sha256 },
         })
     }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match &mut self.encoder {
+            Encoder::Plain(_) => {}
+            Encoder::Gzip(encoder) => encoder.try_finish()?,
+            Encoder::Zstd(encoder) => encoder.do_finish()?,
+        }
+        self.buffer().flush()?;
+        if self.is_written_by_path {
+            self.hashing().hash_file()?;
+        }
+        self.hashing().target.seal()
+    }
 }
 
 /// Complete output that is ready to be published.
 pub(crate) struct FinishedOutput {
-    target: OutputTarget,
+    target: Target,
     published: Published,
 }
 
@@ -224,9 +302,9 @@ impl FinishedOutput {
         }
         // After this, only publishing is left to do.
         for target in &mut targets {
-            target.prepare_publish()?;
+            target.prepare()?;
         }
-        OutputTarget::publish(targets)?;
+        Target::commit(targets)?;
         Ok(published)
     }
 }

@@ -15,14 +15,14 @@
 //! `O_TMPFILE` would not replace this: a file without a name cannot be renamed over an existing one. It
 //! needs a temporary name first, and a run that is killed at that moment leaves a stray as well.
 
-use std::fs::{File, Permissions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 
-use tempfile::{Builder, NamedTempFile, TempPath};
+use tempfile::{Builder, TempPath};
 
-use super::cleanup;
+use super::cleanup::{Cleanup, PublishedFiles, Unpublished};
+use super::path::folder_of;
 
 const PREFIX: &str = ".trayscan-";
 const ID_LENGTH: usize = 12;
@@ -33,75 +33,140 @@ const LIST: &str = ".list";
 /// How often a new file may be mistaken for a stray before it is locked.
 const ATTEMPTS: usize = 16;
 
-/// Creates a locked temporary file in `folder`, after removing the strays there. A signal removes it until it
-/// is published or forgotten, as it does with all files of this module.
-///
-/// `permissions` are those of the new file before the umask; without them, only the user may read it.
-pub(crate) fn create(folder: &Path, permissions: Option<Permissions>) -> io::Result<NamedTempFile> {
-    strays::remove(folder, Suffix::Exact);
-    locked(folder, TEMP, permissions)
+/// A temporary file. It is removed when dropped, unless it was renamed.
+pub(crate) struct TempFile {
+    path: PathBuf,
+    /// `None` once a file without a lock is sealed: there may be many.
+    file: Option<File>,
+    is_locked: bool,
+    unpublished: Unpublished,
 }
 
-/// Removes strays in `folder`, for a run that creates no files there.
-pub(crate) fn remove_strays(folder: &Path) {
-    strays::remove(folder, Suffix::Exact);
-}
-
-fn locked(
-    folder: &Path,
-    suffix: &str,
-    permissions: Option<Permissions>,
-) -> io::Result<NamedTempFile> {
-    let mut builder = Builder::new();
-    builder.prefix(PREFIX).rand_bytes(ID_LENGTH).suffix(suffix);
-    if let Some(permissions) = permissions {
-        builder.permissions(permissions);
+impl TempFile {
+    /// Creates a locked file in `folder`, after removing the strays there.
+    ///
+    /// `permissions` are those of the new file before the umask; without them, only the user may read it.
+    pub(crate) fn create(
+        folder: &Path,
+        permissions: Option<Permissions>,
+        cleanup: &Cleanup,
+    ) -> io::Result<Self> {
+        remove_strays(folder);
+        Self::locked(folder, TEMP, permissions, cleanup)
     }
-    let has_locks = strays::has_locks(folder);
-    for _ in 0..ATTEMPTS {
-        let file = cleanup::create(|| builder.tempfile_in(folder))?;
-        let is_ours = if has_locks {
-            strays::lock(file.as_file())
-        } else {
-            Ok(true)
-        };
-        if let Ok(true) = is_ours {
-            return Ok(file);
-        }
-        cleanup::forget(file.path());
-        is_ours?;
-    }
-    Err(io::Error::other("every new temporary file was removed"))
-}
 
-/// A temporary file in the system's temporary folder. Only the user may read it.
-pub(crate) struct Scratch {
-    path: TempPath,
-    /// Holds the lock.
-    _file: File,
-}
-
-impl Scratch {
-    /// Creates an empty file with the extensions of `name`.
-    pub(crate) fn new(name: &Path) -> io::Result<Self> {
-        static REMOVED: Once = Once::new();
+    /// Creates a file in the system's temporary folder, with the extensions of `name`. Only the user may
+    /// read it.
+    pub(crate) fn create_scratch(name: &Path, cleanup: &Cleanup) -> io::Result<Self> {
         let folder = std::env::temp_dir();
-        let extensions = extensions(name);
         // A run may need many such files, one after the other.
-        REMOVED.call_once(|| strays::remove(&folder, Suffix::WithExtensions));
-        let (file, path) = locked(&folder, &format!("{TEMP}{extensions}"), None)?.into_parts();
-        Ok(Self { path, _file: file })
+        if cleanup.is_first_scratch() {
+            strays::remove(&folder, Suffix::WithExtensions);
+        }
+        let suffix = format!("{TEMP}{}", extensions(name));
+        Self::locked(&folder, &suffix, None, cleanup)
+    }
+
+    fn locked(
+        folder: &Path,
+        suffix: &str,
+        permissions: Option<Permissions>,
+        cleanup: &Cleanup,
+    ) -> io::Result<Self> {
+        let mut builder = Builder::new();
+        builder.prefix(PREFIX).rand_bytes(ID_LENGTH).suffix(suffix);
+        if let Some(permissions) = permissions {
+            builder.permissions(permissions);
+        }
+        let has_locks = strays::has_locks(folder);
+        for _ in 0..ATTEMPTS {
+            let new = Self::new(folder, &builder, cleanup)?;
+            let is_ours = match &new.file {
+                Some(file) if has_locks => strays::lock(file)?,
+                _ => true,
+            };
+            if is_ours {
+                return Ok(Self {
+                    is_locked: true,
+                    ..new
+                });
+            }
+        }
+        Err(io::Error::other("every new temporary file was removed"))
+    }
+
+    fn new(folder: &Path, builder: &Builder<'_, '_>, cleanup: &Cleanup) -> io::Result<Self> {
+        let create = || {
+            let (file, path) = builder.tempfile_in(folder)?.into_parts();
+            let path = path.keep()?;
+            Ok(((file, path.clone()), path))
+        };
+        let ((file, path), unpublished) = cleanup.create_file(create)?;
+        Ok(Self {
+            path,
+            file: Some(file),
+            is_locked: false,
+            unpublished,
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    pub(super) fn cleanup(&self) -> &Cleanup {
+        self.unpublished.cleanup()
+    }
+
+    /// Returns the open file, unless it is sealed.
+    pub(super) fn file(&mut self) -> io::Result<&mut File> {
+        let sealed = || io::Error::other("the file is sealed");
+        self.file.as_mut().ok_or_else(sealed)
+    }
+
+    /// Flushes everything to disk, and closes the file unless that would release its lock.
+    pub(super) fn seal(&mut self) -> io::Result<()> {
+        if let Some(file) = &self.file {
+            file.sync_all()?;
+        }
+        if !self.is_locked {
+            self.file = None;
+        }
+        Ok(())
+    }
+
+    /// Renames it to `path`, as a part of the result of the run.
+    pub(super) fn publish(
+        &self,
+        path: &Path,
+        replace: bool,
+        published: &mut PublishedFiles<'_>,
+    ) -> io::Result<()> {
+        published.publish(&self.unpublished, || {
+            if replace {
+                return fs::rename(&self.path, path);
+            }
+            let temporary = TempPath::try_from_path(&self.path)?;
+            let placed = temporary.persist_noclobber(path);
+            placed.map_err(|error| error.error)
+        })
+    }
+
+    /// Replaces the file at `path` with `text`. It does not count as a result: a signal can still stop the run.
+    pub(crate) fn replace(path: &Path, text: &[u8], cleanup: &Cleanup) -> io::Result<()> {
+        let folder = folder_of(path);
+        let mut new = Self::create(folder, None, cleanup)?;
+        new.file()?.write_all(text)?;
+        new.seal()?;
+        fs::rename(&new.path, path)?;
+        new.unpublished.keep();
+        sync_folder(folder)
+    }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        cleanup::forget(&self.path);
-    }
+/// Removes strays in `folder`.
+pub(crate) fn remove_strays(folder: &Path) {
+    strays::remove(folder, Suffix::Exact);
 }
 
 /// Returns the last two extensions of `name` if they are short and alphanumeric: they show the format.
@@ -121,8 +186,7 @@ pub(crate) struct PartFiles {
     id: String,
     created: usize,
     /// Removed when dropped, which must be after all parts are published or removed.
-    list: TempPath,
-    _lock: File,
+    list: TempFile,
 }
 
 impl PartFiles {
@@ -130,37 +194,36 @@ impl PartFiles {
     pub(crate) fn new<'a>(
         base: &Path,
         folders: impl IntoIterator<Item = &'a PathBuf>,
+        cleanup: &Cleanup,
     ) -> io::Result<Self> {
-        strays::remove(base, Suffix::Exact);
-        let (mut file, list) = locked(base, LIST, None)?.into_parts();
-        let name = list.file_name().unwrap_or_default().to_string_lossy();
+        remove_strays(base);
+        let mut list = TempFile::locked(base, LIST, None, cleanup)?;
+        let name = list.path.file_name().unwrap_or_default().to_string_lossy();
         let id = name[PREFIX.len()..PREFIX.len() + ID_LENGTH].to_owned();
-        let parts = Self {
-            id,
-            created: 0,
-            list,
-            _lock: file.try_clone()?,
-        };
         let mut text = Vec::new();
         for folder in folders {
-            strays::remove(folder, Suffix::Exact);
+            remove_strays(folder);
             let folder = std::path::absolute(folder)?;
             text.extend_from_slice(folder.as_os_str().as_encoded_bytes());
             text.push(0);
         }
         // On disk before the first part is, in case the power fails.
-        file.write_all(&text)?;
-        file.sync_all()?;
+        list.file()?.write_all(&text)?;
+        list.seal()?;
         sync_folder(base)?;
-        Ok(parts)
+        Ok(Self {
+            id,
+            created: 0,
+            list,
+        })
     }
 
     /// Creates the next file, in `folder`.
-    pub(crate) fn create(
+    pub(super) fn create(
         &mut self,
         folder: &Path,
         permissions: Option<Permissions>,
-    ) -> io::Result<NamedTempFile> {
+    ) -> io::Result<TempFile> {
         self.created += 1;
         let name = format!("{PREFIX}{}-{}{PART}", self.id, self.created);
         let mut builder = Builder::new();
@@ -168,13 +231,7 @@ impl PartFiles {
         if let Some(permissions) = permissions {
             builder.permissions(permissions);
         }
-        cleanup::create(|| builder.tempfile_in(folder))
-    }
-}
-
-impl Drop for PartFiles {
-    fn drop(&mut self) {
-        cleanup::forget(&self.list);
+        TempFile::new(folder, &builder, self.list.cleanup())
     }
 }
 
@@ -204,7 +261,7 @@ pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
 #[derive(Clone, Copy)]
 enum Suffix {
     Exact,
-    /// As [`Scratch`] adds them.
+    /// As [`TempFile::create_scratch`] adds them.
     WithExtensions,
 }
 

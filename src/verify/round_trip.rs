@@ -16,8 +16,8 @@ use crate::error::Failure;
 use crate::formats::Format;
 use crate::formats::csv::CsvOptions;
 use crate::formats::record::FileInfo;
-use crate::formats::{self, WriterOptions};
-use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
+use crate::formats::{self, ExportOutcome, WriterOptions};
+use crate::storage::{Compression, Location, Storage};
 
 /// Returns a batch with these values; absent ones are null, or empty if the field is required.
 fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) -> Batch {
@@ -58,8 +58,9 @@ struct Export<'a> {
 
 impl Export<'_> {
     fn write(&self, path: &Path, batches: &[Batch]) {
-        let target = OutputTarget::open(&Location::File(path.to_owned()), false).expect("a target");
-        let output = EncodedOutput::new(target, self.compression).expect("an output");
+        let location = Location::File(path.to_owned());
+        let output = Storage::default().create(&location, self.compression, false);
+        let output = output.expect("an output");
         let options = WriterOptions {
             fields: Fields {
                 columns: self.fields.to_vec(),
@@ -77,7 +78,7 @@ impl Export<'_> {
         for batch in batches {
             writer.write(batch).expect("written");
         }
-        let (output, _) = writer.finish().expect("finished");
+        let (output, _) = writer.finish(&ExportOutcome::default()).expect("finished");
         output.publish().expect("published");
     }
 
@@ -91,7 +92,7 @@ impl Export<'_> {
             written.add(batch);
         }
         let mut read = SetDigest::new(self.fields);
-        let mut source = RecordSource::open(&path).expect("a file");
+        let mut source = RecordSource::open(&path, &Storage::default()).expect("a file");
         // As if a manifest said so.
         if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
             source.allow_empty();
@@ -249,7 +250,7 @@ fn read(name: &str, bytes: &[u8]) -> Result<(Vec<String>, FileInfo), Failure> {
     let path = folder.path().join(name);
     fs::write(&path, bytes).expect("written");
     let mut ids = Vec::new();
-    let info = RecordSource::open(&path)?.read(None, &mut |record| {
+    let info = RecordSource::open(&path, &Storage::default())?.read(None, &mut |record| {
         let id = record.values.plain(0).unwrap_or_default();
         ids.push(format!("{} {id}", record.place));
         Ok(ControlFlow::Continue(()))

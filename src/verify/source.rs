@@ -18,8 +18,8 @@ use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordP
 use crate::formats::{csv, json, parquet, sqlite, xlsx};
 use crate::postgres::{TableAddress, TableReader};
 use crate::storage::cloud::{self, ObjectAddress};
-use crate::storage::is_table;
-use crate::storage::temp_file::Scratch;
+use crate::storage::temp_file::TempFile;
+use crate::storage::{Storage, is_table};
 use crate::text;
 
 /// Bytes that are examined to detect the format.
@@ -51,7 +51,7 @@ struct SourceFile {
     /// `None` for input from a pipe.
     path: Option<PathBuf>,
     /// Removes a temporary copy of an object when dropped.
-    _scratch: Option<Scratch>,
+    _scratch: Option<TempFile>,
     digest: Option<FileDigest>,
 }
 
@@ -164,7 +164,7 @@ impl RecordSource {
     }
 
     /// Opens the file at `path`, or standard input for `-`.
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, storage: &Storage) -> Result<Self, Failure> {
         if path == Path::new("-") {
             return Self::spool("standard input".to_owned(), io::stdin().lock());
         }
@@ -177,7 +177,7 @@ impl RecordSource {
         }
         let name = format!("`{}`", text::one_line(&text));
         if let Some(address) = ObjectAddress::parse(path)? {
-            let scratch = cloud::download(&address)?;
+            let scratch = cloud::download(&address, storage)?;
             let path = scratch.path().to_owned();
             return Self::open_file(name, &path, Some(scratch));
         }
@@ -194,7 +194,7 @@ impl RecordSource {
     }
 
     /// Opens the local file at `path`; `scratch` removes it when dropped.
-    fn open_file(name: String, path: &Path, scratch: Option<Scratch>) -> Result<Self, Failure> {
+    fn open_file(name: String, path: &Path, scratch: Option<TempFile>) -> Result<Self, Failure> {
         let refuse = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::NotFound => "check the name of the file",
@@ -461,7 +461,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
         std::fs::write(&path, text).expect("written");
-        RecordSource::open(&path).expect("a file")
+        RecordSource::open(&path, &Storage::default()).expect("a file")
     }
 
     #[cfg(unix)]

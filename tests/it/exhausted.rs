@@ -123,7 +123,7 @@ fn object_storage_without_a_runtime_ends_with_code_1() {
             return;
         };
         assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
-        let message = "cannot start the runtime for object storage";
+        let message = "cannot start the runtime";
         assert!(ended.stderr.contains(message), "{args:?}: {ended:?}");
     }
 }

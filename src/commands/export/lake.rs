@@ -23,8 +23,8 @@ use crate::error::{Failure, Kind};
 use crate::export::manifest::{LakeState, Manifest, ManifestFile};
 use crate::export::{Crops, Destination, Pending, Template, WrittenFile};
 use crate::pipeline::Selection;
-use crate::storage::Location;
-use crate::storage::cloud::{self, ObjectAddress};
+use crate::storage::cloud::ObjectAddress;
+use crate::storage::{Location, Storage};
 use crate::terminal;
 use crate::text;
 use crate::verify::Lake;
@@ -66,18 +66,19 @@ impl LakePlan {
         archive: &Archive,
         unfinished: &BTreeSet<String>,
         complete: bool,
+        storage: &Storage,
     ) -> Result<Self, Failure> {
         let destination = &request.destination;
         let (Some(template), Some(path)) = (&destination.template, &destination.manifest) else {
             let why = "`--only-changed` needs a template and a manifest";
             return Err(Failure::new(Kind::Internal, why));
         };
-        let present = LakeSizes::new(template, path)?;
+        let present = LakeSizes::new(template, path, storage)?;
         if present.size(&path.to_string_lossy()).is_none() {
             let known = unfinished.iter().cloned().collect();
             return Ok(Self::Everything { known });
         }
-        let manifest = Manifest::read_any(path).map_err(|failure| {
+        let manifest = Manifest::read_any(path, storage).map_err(|failure| {
             failure.hint("remove it; the next run then rewrites the whole lake")
         })?;
         let known = current_names(&manifest, template);
@@ -160,11 +161,12 @@ pub(super) fn tracked(destination: &Destination, only_changed: bool) -> Option<(
 pub(super) fn unfinished_files(
     destination: &Destination,
     only_changed: bool,
+    storage: &Storage,
 ) -> Result<BTreeSet<String>, Failure> {
     let Some((template, manifest)) = tracked(destination, only_changed) else {
         return Ok(BTreeSet::new());
     };
-    let Some((earlier, files)) = Pending::read(manifest)? else {
+    let Some((earlier, files)) = Pending::read(manifest, storage)? else {
         return Ok(BTreeSet::new());
     };
     let folder = earlier_folder(&earlier, template);
@@ -402,15 +404,15 @@ struct LakeSizes {
 }
 
 impl LakeSizes {
-    fn new(template: &Template, manifest: &Path) -> Result<Self, Failure> {
+    fn new(template: &Template, manifest: &Path, storage: &Storage) -> Result<Self, Failure> {
         let mut objects = HashMap::new();
         if let Some(inside) = ObjectAddress::parse(&template.folder().join("name"))? {
-            objects = cloud::sizes(&inside)?;
+            objects = storage.cloud.sizes(&inside)?;
         }
         if let Some(manifest) = ObjectAddress::parse(manifest)?
             && !objects.contains_key(&manifest.to_string())
         {
-            objects.extend(cloud::sizes(&manifest)?);
+            objects.extend(storage.cloud.sizes(&manifest)?);
         }
         Ok(Self { objects })
     }
@@ -426,10 +428,10 @@ impl LakeSizes {
 }
 
 /// Returns whether the file or object is known to exist.
-pub(super) fn exists(path: &Path) -> bool {
+pub(super) fn exists(path: &Path, storage: &Storage) -> bool {
     match ObjectAddress::parse(path) {
         Ok(Some(address)) => {
-            let sizes = cloud::sizes(&address);
+            let sizes = storage.cloud.sizes(&address);
             sizes.is_ok_and(|sizes| sizes.contains_key(&address.to_string()))
         }
         _ => path.exists(),
@@ -442,13 +444,15 @@ pub(super) fn remove_pending_list(
     destination: &Destination,
     only_changed: bool,
     written: &HashSet<String>,
+    storage: &Storage,
 ) -> Result<(), Failure> {
     let Some((template, manifest)) = tracked(destination, only_changed) else {
         return Ok(());
     };
     let is_written = |name: &String| written.contains(name);
-    if only_changed || unfinished_files(destination, false)?.iter().all(is_written) {
-        Pending::new(manifest, template)?.remove()?;
+    let unfinished = || unfinished_files(destination, false, storage);
+    if only_changed || unfinished()?.iter().all(is_written) {
+        Pending::new(manifest, template)?.remove(storage)?;
     }
     Ok(())
 }
@@ -458,6 +462,7 @@ pub(super) fn remove_others(
     template: &Template,
     names: impl IntoIterator<Item = String>,
     written: &[WrittenFile],
+    storage: &Storage,
 ) -> Result<u64, Failure> {
     let written: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
     let mut removed = 0;
@@ -466,8 +471,8 @@ pub(super) fn remove_others(
         if written.contains(&location.address()) {
             continue;
         }
-        removed += u64::from(exists(Path::new(&name)));
-        location.remove()?;
+        removed += u64::from(exists(Path::new(&name), storage));
+        location.remove(storage)?;
         if let Location::File(path) = &location {
             let folder = template.folder();
             let parents = path.ancestors().skip(1);

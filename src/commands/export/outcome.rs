@@ -7,9 +7,8 @@ use crate::export::manifest::ManifestFile;
 use crate::export::{Destination, WrittenFile};
 use crate::formats::{self, WriterReport};
 use crate::pipeline::Counts;
-use crate::storage::Location;
-use crate::storage::cleanup;
-use crate::storage::cloud;
+use crate::storage::cleanup::PublishedObjects;
+use crate::storage::{Location, Storage};
 use crate::terminal;
 
 /// Returns the last line of an export of everything, without the time.
@@ -65,13 +64,14 @@ fn output_name(destination: &Destination, written: &[WrittenFile]) -> String {
 }
 
 /// Says what an unfinished run leaves behind.
-pub(super) fn left_behind(destination: &Destination) -> String {
+pub(super) fn left_behind(destination: &Destination, storage: &Storage) -> String {
     if destination.template.is_none() {
-        return destination.place.left_behind();
+        return destination.place.left_behind(storage);
     }
-    match (&destination.place, cleanup::published()) {
+    let is_unpublished = storage.cleanup.published_objects() == PublishedObjects::None;
+    match (&destination.place, storage.cleanup.published_files()) {
         // Each object is a request of its own, so some may be published and others not.
-        (Location::Object(_), _) if cloud::may_be_published() => {
+        (Location::Object(_), _) if !is_unpublished => {
             let name = destination.name();
             format!("each file of {name} is as it was before, or new and whole")
         }

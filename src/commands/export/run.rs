@@ -4,7 +4,6 @@ use crate::commands::context::Context;
 use std::collections::{BTreeSet, HashSet};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -29,11 +28,11 @@ use crate::export::{
 use crate::fetch::PageOrder;
 use crate::formats::csv::CsvOptions;
 use crate::formats::singer::SingerState;
-use crate::formats::{self, ExportInfo, Format, WriterOptions};
+use crate::formats::{self, ExportInfo, ExportOutcome, Format, WriterOptions};
 use crate::pipeline::{self, Counts, Selection};
 use crate::postgres::{CopyLoader, Reach};
 use crate::storage::temp_file;
-use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
+use crate::storage::{Compression, Location, Storage};
 use crate::terminal::{self, ProgressLine};
 
 pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
@@ -48,7 +47,7 @@ pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
     runtime::run(
         context,
         async move |context| export(&context, &args, &request).await,
-        || left_behind(&destination),
+        || left_behind(&destination, &context.storage),
     )
 }
 
@@ -63,14 +62,16 @@ async fn export(
         args.output.output.as_deref(),
         destination.manifest.as_deref(),
     ];
-    outputs::prepare_storage(context, &locations)?;
+    let storage = outputs::prepare_storage(context, &locations)?;
+    let context = &context.with_storage(storage);
+    let storage = &context.storage;
     let source = BatchSource::open(&args.source, context)?;
     let mut lock = destination
         .lake_folder()
         .as_deref()
         .map(LakeLock::take)
         .transpose()?;
-    let unfinished = lake::unfinished_files(destination, args.output.only_changed)?;
+    let unfinished = lake::unfinished_files(destination, args.output.only_changed, storage)?;
     let plan = match source.archive() {
         Some(archive) if args.output.only_changed => {
             let complete = source.incomplete(&request.range)?.is_none();
@@ -80,12 +81,13 @@ async fn export(
                 archive,
                 &unfinished,
                 complete,
+                storage,
             )?)
         }
         _ => None,
     };
     if let Some(LakePlan::UpToDate(manifest)) = &plan {
-        return up_to_date(args, request, &source, manifest, started);
+        return up_to_date(args, request, &source, manifest, started, storage);
     }
     let (update, known) = match plan {
         Some(LakePlan::Update(update)) => (Some(*update), Vec::new()),
@@ -137,6 +139,7 @@ fn up_to_date(
     source: &BatchSource,
     manifest: &Manifest,
     started: Instant,
+    storage: &Storage,
 ) -> anyhow::Result<()> {
     if manifest.batches == 0 && args.selection.fail_on_empty {
         return Err(nothing_matched(&request.range, &args.selection, &Counts::default()).into());
@@ -153,8 +156,8 @@ fn up_to_date(
     }
     // A killed run may have written everything except the marker.
     let marker = request.destination.success_marker.as_deref();
-    if marker.is_some_and(|marker| !lake::exists(marker)) {
-        write_success_marker(&request.destination)?;
+    if marker.is_some_and(|marker| !lake::exists(marker, storage)) {
+        write_success_marker(&request.destination, storage)?;
     }
     terminal::conclude(&format!(
         "nothing has changed: {} is up to date ({} in {}) in {:.1} s",
@@ -167,22 +170,21 @@ fn up_to_date(
 }
 
 /// Writes the file that marks a complete export, if requested.
-fn write_success_marker(destination: &Destination) -> Result<(), Failure> {
+fn write_success_marker(destination: &Destination, storage: &Storage) -> Result<(), Failure> {
     let Some(path) = &destination.success_marker else {
         return Ok(());
     };
-    let target = OutputTarget::open(&Location::new(Some(path))?, false)?;
-    let output = EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;
+    let output = storage.create(&Location::new(Some(path))?, Compression::None, false)?;
     output.publish().map(drop)
 }
 
 /// The outputs, opened before the first request so that one that cannot be written fails at once.
 struct OpenOutputs {
     files: ExportSink,
+    storage: Storage,
     /// Whether batches are visible as they are written.
     live: bool,
     manifest: Option<Draft>,
-    info: Arc<ExportInfo>,
     /// What `--only-changed` rewrites; `None` for everything.
     part: Option<LakePart>,
     digest: Option<SetDigest>,
@@ -202,9 +204,8 @@ impl OpenOutputs {
             filters: filters(args),
             source: base_url.unwrap_or_default(),
             sorting: request.sorting,
-            ..ExportInfo::default()
         });
-        let destination = &request.destination;
+        let (destination, storage) = (&request.destination, &context.storage);
         let options = writer_options(args, request, &info);
         let format = destination.format;
         let make_writer = move |output| formats::new_writer(format, output, options.clone());
@@ -234,12 +235,11 @@ impl OpenOutputs {
                 pending,
                 success_marker: marker,
             };
-            let writer = PartitionedWriter::new(template, options)?;
+            let writer = PartitionedWriter::new(template, options, storage)?;
             (ExportSink::Many(Box::new(writer)), false)
         } else {
-            let target = OutputTarget::open(&destination.place, no_clobber)?;
-            let mut output = EncodedOutput::new(target, destination.compression)
-                .map_err(Failure::from_output)?;
+            let mut output =
+                storage.create(&destination.place, destination.compression, no_clobber)?;
             if manifest.is_some() {
                 output = output.hashed();
             }
@@ -249,7 +249,7 @@ impl OpenOutputs {
         };
         let make_folder = destination.template.is_some();
         let draft = manifest
-            .map(|path| Draft::open(path, no_clobber, make_folder))
+            .map(|path| Draft::open(path, no_clobber, make_folder, storage))
             .transpose()?;
         if let Some(path) = manifest.filter(|_| destination.has_manifest_in_the_way()) {
             log::warn!(
@@ -260,9 +260,9 @@ impl OpenOutputs {
         }
         Ok(Self {
             files,
+            storage: storage.clone(),
             live,
             manifest: draft,
-            info,
             part,
             digest,
         })
@@ -277,19 +277,19 @@ impl OpenOutputs {
         known: Vec<String>,
     ) -> anyhow::Result<String> {
         let destination = &request.destination;
+        let storage = &self.storage.clone();
         let (counts, pages) = self.fetch(args, request, source).await?;
         let lake_batches = self.part.as_ref().and(self.digest.as_ref());
         let batches = lake_batches.map_or(counts.written, SetDigest::count);
         if batches == 0 && args.selection.fail_on_empty {
             return Err(nothing_matched(&request.range, &args.selection, &counts).into());
         }
-        if let Some(version) = pages.version() {
-            // Set only here, so it cannot be set already.
-            let _ = self.info.version.set(version.to_string());
-        }
-        self.info.is_cut.store(counts.is_cut, Ordering::Relaxed);
+        let outcome = ExportOutcome {
+            version: pages.version().map(|version| version.to_string()),
+            is_cut: counts.is_cut,
+        };
         let crop_names = self.files.crop_names();
-        let (written, report) = self.files.publish()?;
+        let (written, report) = self.files.publish(&outcome)?;
         let (kept, known) = match self.part {
             Some(LakePart { kept, names, .. }) => (Some(kept), names.into_iter().collect()),
             None => (None, known),
@@ -300,7 +300,7 @@ impl OpenOutputs {
             .as_ref()
             .filter(|_| args.output.only_changed)
         {
-            let others = lake::remove_others(template, known, &written);
+            let others = lake::remove_others(template, known, &written, storage);
             removed = others.context(
                 "the new files were written, but a file without batches could not be removed",
             )?;
@@ -340,12 +340,12 @@ impl OpenOutputs {
                 .and_then(|manifest| draft.write(&manifest));
             written.context("the export was written, but its manifest was not")?;
             let finished =
-                lake::remove_pending_list(destination, args.output.only_changed, &places);
+                lake::remove_pending_list(destination, args.output.only_changed, &places, storage);
             finished.context(
                 "everything was written, but the list of pending changes could not be removed",
             )?;
         }
-        let marked = write_success_marker(destination);
+        let marked = write_success_marker(destination, storage);
         marked.context("the export was written, but `_SUCCESS` was not")?;
         print_format_notes(&report);
         print_notes(
@@ -396,8 +396,14 @@ impl OpenOutputs {
         };
         let ran = pipeline::run(&mut pages, &mut sink, &selection, &source.stats).await;
         drop(progress);
-        let counts =
-            ran.map_err(|failure| stopped(failure, source, "export", &left_behind(destination)))?;
+        let counts = ran.map_err(|failure| {
+            stopped(
+                failure,
+                source,
+                "export",
+                &left_behind(destination, &self.storage),
+            )
+        })?;
         Ok((counts, pages))
     }
 }
@@ -457,5 +463,6 @@ fn open_table(
     Ok(Some(ExportSink::Table {
         loader: Box::new(loader),
         place: request.destination.place.clone(),
+        cleanup: context.storage.cleanup.clone(),
     }))
 }

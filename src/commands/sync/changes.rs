@@ -1,6 +1,6 @@
 //! `sync --changes`: lists which batches were added, changed or vanished.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::archive::{Archive, ArchiveChange};
 use crate::batch::range::written;
 use crate::cli::ListFormat;
 use crate::error::Failure;
-use crate::storage::{Compression, EncodedOutput, Escapes, Location, OutputTarget};
+use crate::storage::{Compression, EncodedOutput, Escapes, Location, Storage};
 use crate::terminal;
 
 /// One line of the list: a batch, or one field of it.
@@ -25,6 +25,7 @@ struct ChangeLine<'a> {
 }
 
 pub(super) fn run(
+    storage: &Storage,
     path: &Path,
     since: Option<i64>,
     format: Option<ListFormat>,
@@ -35,11 +36,11 @@ pub(super) fn run(
     } else {
         ListFormat::Ndjson
     });
-    let mut list = List::new(format)?;
+    let mut list = List::new(format, storage)?;
     let since = since.map(written).unwrap_or_default();
-    archive.changes()?.each(&since, |change| {
-        each_line(&change, |line| list.add(line)).map_err(Failure::from_output)
-    })?;
+    archive
+        .changes()?
+        .each(&since, |change| each_line(&change, |line| list.add(line)))?;
     list.finish()?;
     Ok(())
 }
@@ -47,8 +48,8 @@ pub(super) fn run(
 /// Passes the lines of `change` to `add`.
 fn each_line(
     change: &ArchiveChange,
-    mut add: impl FnMut(&ChangeLine<'_>) -> io::Result<()>,
-) -> io::Result<()> {
+    mut add: impl FnMut(&ChangeLine<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let line = |field, old, new| ChangeLine {
         noticed: &change.noticed,
         change: &change.kind,
@@ -93,10 +94,8 @@ const NAMES: [&str; 7] = [
 ];
 
 impl List {
-    fn new(format: ListFormat) -> Result<Self, Failure> {
-        let target = OutputTarget::open(&Location::Stdout, false)?;
-        let mut output =
-            EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;
+    fn new(format: ListFormat, storage: &Storage) -> Result<Self, Failure> {
+        let mut output = storage.create(&Location::Stdout, Compression::None, false)?;
         match format {
             ListFormat::Table => {}
             ListFormat::Json | ListFormat::Ndjson => output.escape_on_terminal(Escapes::Json),
@@ -114,14 +113,14 @@ impl List {
                 let mut csv = csv::WriterBuilder::new()
                     .has_headers(false)
                     .from_writer(output);
-                csv.write_record(NAMES)
-                    .map_err(|error| Failure::from_output(from_csv(error)))?;
+                let written = csv.write_record(NAMES);
+                written.map_err(csv_failure)?;
                 Self::Csv(Box::new(csv))
             }
         })
     }
 
-    fn add(&mut self, line: &ChangeLine<'_>) -> io::Result<()> {
+    fn add(&mut self, line: &ChangeLine<'_>) -> Result<(), Failure> {
         match self {
             Self::Table(rows) => {
                 let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
@@ -143,13 +142,15 @@ impl List {
                     b",\n"
                 };
                 output.write_all(before)?;
-                serde_json::to_writer(output, line).map_err(io::Error::from)
+                let written = serde_json::to_writer(&mut *output, line);
+                written.map_err(|error| output.failure(error.into()))
             }
             Self::Ndjson(output) => {
-                serde_json::to_writer(&mut *output, line)?;
+                let written = serde_json::to_writer(&mut *output, line);
+                written.map_err(|error| output.failure(error.into()))?;
                 output.write_all(b"\n")
             }
-            Self::Csv(csv) => csv.serialize(line).map_err(from_csv),
+            Self::Csv(csv) => csv.serialize(line).map_err(csv_failure),
         }
     }
 
@@ -168,23 +169,24 @@ impl List {
                 mut output,
             } => {
                 let end: &[u8] = if is_first { b"[]\n" } else { b"\n]\n" };
-                output.write_all(end).map_err(Failure::from_output)?;
+                output.write_all(end)?;
                 output
             }
             Self::Ndjson(output) => output,
             Self::Csv(csv) => {
                 let output = csv.into_inner().map_err(csv::IntoInnerError::into_error);
-                output.map_err(Failure::from_output)?
+                output.map_err(|error| csv_failure(error.into()))?
             }
         };
         output.publish().map(drop)
     }
 }
 
-/// Returns the underlying I/O error, so that a closed pipe is recognised.
-fn from_csv(error: csv::Error) -> io::Error {
-    match error.into_kind() {
+/// Converts an error of the list as CSV. A closed pipe is recognised by the underlying I/O error.
+fn csv_failure(error: csv::Error) -> Failure {
+    let error = match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
-    }
+    };
+    Failure::from_output(&Location::Stdout.name(), error)
 }

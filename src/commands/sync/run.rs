@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
         return status::run(&args.archive, args.format);
     }
     if args.changes {
-        return changes::run(&args.archive, start, args.format);
+        return changes::run(&context.storage, &args.archive, start, args.format);
     }
     outputs::protect_own_files(
         context,

@@ -13,6 +13,7 @@ use crate::batch::{Representation, find_column, whole_second};
 use crate::error::{Failure, Kind};
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
+use crate::storage::Storage;
 use crate::verify::{self, FileDigest, FileScan, Scope};
 
 /// A manifest, parsed.
@@ -27,8 +28,8 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let manifest = Manifest::read(path)?;
+    pub(super) fn read(path: &Path, storage: &Storage) -> Result<Self, Failure> {
+        let manifest = Manifest::read(path, storage)?;
         let name = path.display();
         let invalid = |what: &str| {
             Failure::new(

@@ -67,11 +67,14 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         args.against.as_deref(),
         args.manifest.as_deref(),
     ];
-    outputs::prepare_storage(context, &locations)?;
+    let storage = &outputs::prepare_storage(context, &locations)?;
     let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
     let fields = fields.map(|fields| verify::bits(&fields.columns));
     let manifest = manifest_of(args)?;
-    let expected = manifest.as_deref().map(Expected::read).transpose()?;
+    let expected = manifest.as_deref();
+    let expected = expected
+        .map(|path| Expected::read(path, storage))
+        .transpose()?;
     let refetches = args.refetch || args.archive.is_some();
     if let Some(expected) = &expected
         && let Some(fields) =
@@ -79,7 +82,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     {
         return Err(no_digest_for(fields, expected).into());
     }
-    let mut source = RecordSource::open(&args.file)?;
+    let mut source = RecordSource::open(&args.file, storage)?;
     if let Some(expected) = &expected {
         source.hash_while_reading();
         if expected.has_empty_file() {
@@ -98,7 +101,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         let refetch = Refetch::new(context, args, expected.as_ref(), &file)?;
         refetch.compare(&mut file, expected.as_ref()).await?
     } else if let Some(other) = &args.against {
-        let mut other = RecordSource::open(other)?;
+        let mut other = RecordSource::open(other, storage)?;
         tables::connect(&mut other, context)?;
         compare_with_file(&mut file, other)?
     } else {

@@ -4,14 +4,14 @@
 //! path with the general one, and that one with the csv crate.
 
 use std::borrow::Cow;
-use std::io::{self, Write as _};
 
 use memchr::memchr;
 
 use super::dialect::{Dialect, FORMULA};
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, FieldType};
-use crate::formats::{BatchWriter, LeftOut, WriterReport};
+use crate::error::Failure;
+use crate::formats::{BatchWriter, ExportOutcome, LeftOut, WriterReport};
 use crate::storage::EncodedOutput;
 
 pub(crate) struct Csv {
@@ -41,7 +41,7 @@ impl Csv {
     }
 
     /// Writes the header, not before the first batch or the end: a run that fails earlier writes nothing.
-    fn write_header(&mut self) -> io::Result<()> {
+    fn write_header(&mut self) -> Result<(), Failure> {
         if std::mem::replace(&mut self.is_started, true) {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Csv {
         Ok(())
     }
 
-    fn end_row(&mut self) -> io::Result<()> {
+    fn end_row(&mut self) -> Result<(), Failure> {
         // Every cell ends with a delimiter. The line break replaces the last one.
         self.row.pop();
         if self.row.is_empty() {
@@ -109,7 +109,7 @@ fn quote_leading_bom(row: &mut Vec<u8>, delimiter: u8) {
 }
 
 impl BatchWriter for Csv {
-    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.write_header()?;
         for place in 0..self.fields.columns.len() {
             let column = self.fields.columns[place];
@@ -126,11 +126,14 @@ impl BatchWriter for Csv {
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> Result<(), Failure> {
         self.output.flush()
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
+    fn finish(
+        mut self: Box<Self>,
+        _: &ExportOutcome,
+    ) -> Result<(EncodedOutput, WriterReport), Failure> {
         self.write_header()?;
         let report = WriterReport {
             formula_cells: if self.dialect.excel {

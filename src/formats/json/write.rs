@@ -1,11 +1,10 @@
 //! Writes `json` and `ndjson`: objects as received, one per line.
 
-use std::io::{self, Write as _};
-
 use super::object::Objects;
 use crate::batch::Batch;
 use crate::batch::filter::Fields;
-use crate::formats::{BatchWriter, WriterReport};
+use crate::error::Failure;
+use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::storage::EncodedOutput;
 
 pub(crate) struct Json {
@@ -35,7 +34,7 @@ impl Json {
 }
 
 impl BatchWriter for Json {
-    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         if self.array {
             self.output
                 .write_all(if self.any { b",\n" } else { b"[\n" })?;
@@ -50,11 +49,14 @@ impl BatchWriter for Json {
         }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> Result<(), Failure> {
         self.output.flush()
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
+    fn finish(
+        mut self: Box<Self>,
+        _: &ExportOutcome,
+    ) -> Result<(EncodedOutput, WriterReport), Failure> {
         if self.array {
             self.output
                 .write_all(if self.any { b"\n]\n" } else { b"[]\n" })?;

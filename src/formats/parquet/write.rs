@@ -20,7 +20,7 @@ use crate::batch::digest::{self, SetDigest};
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, Representation};
 use crate::error::{self, Failure};
-use crate::formats::{BatchWriter, ExportInfo, WriterReport};
+use crate::formats::{BatchWriter, ExportInfo, ExportOutcome, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::text;
 use column_buffer::{ColumnBuffer, Inexact};
@@ -72,6 +72,7 @@ impl Parquet {
             let properties = Arc::new(properties);
             SerializedFileWriter::new(SharedOutput(Some(output)), Arc::new(schema), properties)
         });
+        let writer = writer.map_err(|error| Failure::from_output("the output", io_error(error)))?;
         let mut metadata = vec![
             ("trayscan.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("trayscan.range", info.range.clone()),
@@ -80,7 +81,7 @@ impl Parquet {
         let source = Some(info.source.clone()).filter(|source| !source.is_empty());
         metadata.extend(source.map(|source| ("trayscan.base_url", source)));
         Ok(Self {
-            writer: writer.map_err(|error| Failure::from_output(io_error(error)))?,
+            writer,
             columns,
             order,
             rows: 0,
@@ -108,10 +109,19 @@ impl Parquet {
         }
         group.close().map(drop)
     }
+
+    /// Converts an error of the output to a message for the user.
+    fn failure(&mut self, error: ParquetError) -> Failure {
+        let error = io_error(error);
+        match &mut self.writer.inner_mut().0 {
+            Some(output) => output.failure(error),
+            None => Failure::from_output("the output", error),
+        }
+    }
 }
 
 impl BatchWriter for Parquet {
-    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         for buffer in &mut self.columns {
             match buffer.add(batch) {
                 Ok(size) => self.size += size,
@@ -121,17 +131,16 @@ impl BatchWriter for Parquet {
         self.digest.add_kept(batch, Representation::Typed);
         self.rows += 1;
         if self.rows >= GROUP_ROWS || self.size >= GROUP_BYTES {
-            self.end_group().map_err(io_error)?;
+            self.end_group().map_err(|error| self.failure(error))?;
         }
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
-        self.end_group().map_err(io_error)?;
+    fn finish(
+        mut self: Box<Self>,
+        _: &ExportOutcome,
+    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+        self.end_group().map_err(|error| self.failure(error))?;
         let mut metadata = std::mem::take(&mut self.metadata);
         metadata.push(("trayscan.batches", self.digest.count().to_string()));
         metadata.push(("trayscan.set_digest", self.digest.finish()));
@@ -142,11 +151,13 @@ impl BatchWriter for Parquet {
             let entry = KeyValue::new(key.to_owned(), value);
             self.writer.append_key_value_metadata(entry);
         }
-        self.writer.finish().map_err(io_error)?;
-        self.writer.flush()?;
+        let finished = self.writer.finish();
+        finished.map_err(|error| self.failure(error))?;
+        let flushed = self.writer.flush();
+        flushed.map_err(|error| self.failure(error.into()))?;
         let output = self.writer.inner_mut().0.take();
-        let output = output.ok_or_else(|| io::Error::other("the output is already closed"))?;
-        Ok((output, WriterReport::default()))
+        let closed = || Failure::new(error::Kind::Internal, "the output is already closed");
+        Ok((output.ok_or_else(closed)?, WriterReport::default()))
     }
 }
 
@@ -162,7 +173,7 @@ impl Write for SharedOutput {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.as_mut().map_or(Ok(()), EncodedOutput::flush)
+        self.0.as_mut().map_or(Ok(()), Write::flush)
     }
 }
 
@@ -177,9 +188,9 @@ fn io_error(error: ParquetError) -> io::Error {
     }
 }
 
-fn refused(batch: &Batch, column: usize, into: &str) -> io::Error {
+fn refused(batch: &Batch, column: usize, into: &str) -> Failure {
     let value = batch.plain(column).unwrap_or_default();
-    let refused = Failure::new(
+    Failure::new(
         error::Kind::Protocol,
         format!(
             "batch `{}`: `{}` is {}, which {into} cannot hold exactly",
@@ -188,6 +199,5 @@ fn refused(batch: &Batch, column: usize, into: &str) -> io::Error {
             text::brief(&value)
         ),
     )
-    .hint("leave the field out with `--fields`, or write json or csv, which keep every digit");
-    io::Error::other(refused)
+    .hint("leave the field out with `--fields`, or write json or csv, which keep every digit")
 }

@@ -1,9 +1,6 @@
 //! Writes `singer`: a SCHEMA message, a RECORD per batch, and a STATE with the bookmark for the next run.
 
-use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -12,7 +9,7 @@ use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType, Timestamp};
 use crate::error::{self, Failure};
 use crate::formats::json::object::Objects;
-use crate::formats::{BatchWriter, ExportInfo, WriterReport};
+use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::text;
 
@@ -30,7 +27,6 @@ pub(crate) struct Singer {
     earlier: Option<String>,
     /// The latest creation date so far, or the bookmark of an earlier run.
     latest: Option<String>,
-    info: Arc<ExportInfo>,
 }
 
 impl Singer {
@@ -40,7 +36,6 @@ impl Singer {
         fields: Fields,
         extracted: String,
         earlier: Option<String>,
-        info: Arc<ExportInfo>,
     ) -> Result<Self, Failure> {
         if !fields.columns.contains(&BATCH_ID) {
             return Err(Failure::new(
@@ -57,12 +52,11 @@ impl Singer {
             extracted,
             latest: earlier.clone(),
             earlier,
-            info,
         })
     }
 
     /// Writes the schema, before anything else.
-    fn write_schema(&mut self) -> io::Result<()> {
+    fn write_schema(&mut self) -> Result<(), Failure> {
         if std::mem::replace(&mut self.is_started, true) {
             return Ok(());
         }
@@ -86,9 +80,8 @@ impl Singer {
         }))
     }
 
-    fn write_message(&mut self, message: &Value) -> io::Result<()> {
-        serde_json::to_writer(&mut self.output, message)?;
-        self.output.write_all(b"\n")
+    fn write_message(&mut self, message: &Value) -> Result<(), Failure> {
+        writeln!(self.output, "{message}")
     }
 }
 
@@ -106,7 +99,7 @@ fn schema(column: usize) -> Value {
 }
 
 impl BatchWriter for Singer {
-    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.write_schema()?;
         let object = self.objects.object(batch);
         writeln!(
@@ -123,14 +116,17 @@ impl BatchWriter for Singer {
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> Result<(), Failure> {
         self.output.flush()
     }
 
     /// Writes the state after the last batch: a run that stops earlier has no state.
-    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
+    fn finish(
+        mut self: Box<Self>,
+        outcome: &ExportOutcome,
+    ) -> Result<(EncodedOutput, WriterReport), Failure> {
         self.write_schema()?;
-        let bookmark = if self.info.is_cut.load(Ordering::Relaxed) {
+        let bookmark = if outcome.is_cut {
             // `--limit` may have left out batches that are older than the latest one.
             self.earlier.take()
         } else {

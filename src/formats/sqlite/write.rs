@@ -1,6 +1,5 @@
 //! Writes a database with one table, `batches`.
 
-use std::io;
 use std::path::Path;
 
 use rusqlite::{CachedStatement, Connection, OpenFlags};
@@ -11,7 +10,7 @@ use crate::batch::{
     significant_digits,
 };
 use crate::error::{Failure, Kind};
-use crate::formats::{BatchWriter, WriterReport};
+use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::storage::sqlite::{connect, io_error};
 use crate::text;
@@ -31,22 +30,21 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     pub(crate) fn new(mut output: EncodedOutput, fields: &Fields) -> Result<Self, Failure> {
         output.expect_database()?;
-        let path = output.hand_out().map_err(Failure::from_output)?;
+        let path = output.write_by_path()?;
         let database = ExportDatabase::create(&path, &fields.columns, !fields.named);
-        let database =
-            database.map_err(|error| Failure::from_output(output.blame(io_error(error))))?;
+        let database = database.map_err(|error| output.failure(io_error(error)))?;
         Ok(Self { database, output })
     }
 }
 
 impl BatchWriter for Sqlite {
-    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         let added = self.database.add(batch);
-        let added = added.map_err(|error| self.output.blame(io_error(error)))?;
+        let added = added.map_err(|error| self.output.failure(io_error(error)))?;
         added.map_err(|too_long| {
             let name = COLUMNS[too_long.column].name;
             let value = batch.plain(too_long.column).unwrap_or_default();
-            let refused = Failure::new(
+            Failure::new(
                 Kind::Protocol,
                 format!(
                     "batch `{}`: `{name}` is {}, which SQLite cannot keep exactly",
@@ -56,19 +54,20 @@ impl BatchWriter for Sqlite {
             )
             .hint(
                 "leave the field out with `--fields`, or write json or csv, which keep every digit",
-            );
-            io::Error::other(refused)
+            )
         })
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
-        let Self { database, output } = *self;
+    fn finish(
+        self: Box<Self>,
+        _: &ExportOutcome,
+    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+        let Self {
+            database,
+            mut output,
+        } = *self;
         let finished = database.finish();
-        finished.map_err(|error| output.blame(io_error(error)))?;
+        finished.map_err(|error| output.failure(io_error(error)))?;
         Ok((output, WriterReport::default()))
     }
 }

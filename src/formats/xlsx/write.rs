@@ -27,7 +27,9 @@ use crate::batch::digest::SetDigest;
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, FieldType, MEANINGS, Representation, Timestamp, WARNINGS};
 use crate::error::{self, Failure};
-use crate::formats::{BatchWriter, ExportInfo, LeftOut, WriterOptions, WriterReport};
+use crate::formats::{
+    BatchWriter, ExportInfo, ExportOutcome, LeftOut, WriterOptions, WriterReport,
+};
 use crate::storage::EncodedOutput;
 use crate::terminal;
 use crate::text;
@@ -67,11 +69,11 @@ struct Sheet {
 
 impl Xlsx {
     pub(crate) fn new(mut output: EncodedOutput, options: WriterOptions) -> Result<Self, Failure> {
-        let path = output.hand_out().map_err(Failure::from_output)?;
+        let path = output.write_by_path()?;
         let mut book = Workbook::new();
         if let Some(folder) = path.parent() {
             let tempdir = book.set_tempdir(folder);
-            tempdir.map_err(|error| Failure::from_output(output.blame(io_error(error))))?;
+            tempdir.map_err(|error| output.failure(io_error(error)))?;
         }
         let marked = Format::new().set_background_color(Color::RGB(0xFF_F2_CC));
         let mut new = Self {
@@ -89,19 +91,18 @@ impl Xlsx {
             escaped_cells: 0,
             left_out: LeftOut::default(),
         };
-        let begun = new.begin_sheet();
-        begun.map_err(|error| Failure::from_output(new.output.blame(error)))?;
+        new.begin_sheet()?;
         Ok(new)
     }
 
-    fn begin_sheet(&mut self) -> io::Result<()> {
+    fn begin_sheet(&mut self) -> Result<(), Failure> {
         let name = match self.sheets.len() {
             0 => "Batches".to_owned(),
             before => format!("Batches {}", before + 1),
         };
         let columns = &self.fields.columns;
         let book = &mut self.book;
-        checked(|| {
+        let begun = checked(|| {
             let sheet = book.add_worksheet_with_constant_memory()?;
             sheet.set_name(name)?.set_freeze_panes(1, 0)?;
             sheet.set_row_height(0, HEADER_HEIGHT)?;
@@ -110,7 +111,8 @@ impl Xlsx {
                 sheet.write_string_with_format(0, place, COLUMNS[column].name, &format)?;
             }
             Ok(())
-        })?;
+        });
+        begun.map_err(|error| self.output.failure(error))?;
         self.sheets.push(Sheet {
             rows: 1,
             links: 0,
@@ -119,68 +121,20 @@ impl Xlsx {
         Ok(())
     }
 
-    fn refused(batch: &Batch, why: &str) -> io::Error {
+    fn refused(batch: &Batch, why: &str) -> Failure {
         let id = batch.id();
         let message = format!("batch `{}`: {why}", text::brief(&id));
         let hint =
             "leave the field out with `--fields`, or write json or csv, which keep everything";
-        io::Error::other(Failure::new(error::Kind::Protocol, message).hint(hint))
-    }
-
-    fn add(&mut self, batch: &Batch) -> io::Result<()> {
-        if self
-            .sheets
-            .last()
-            .is_none_or(|sheet| sheet.rows == self.limits.0)
-        {
-            self.begin_sheet()?;
-        }
-        let cells = self
-            .fields
-            .columns
-            .iter()
-            .map(|&column| cell(batch, column));
-        let mut cells = cells
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|why| Self::refused(batch, &why))?;
-        let index = self.sheets.len() - 1;
-        let sheet = &mut self.sheets[index];
-        for (place, cell) in cells.iter_mut().enumerate() {
-            self.widths.fit(place, cell.width());
-            if let Cell::Link { text, .. } = cell {
-                if sheet.links == self.limits.1 {
-                    sheet.plain_links += 1;
-                    *cell = Cell::Text(std::mem::take(text));
-                } else {
-                    sheet.links += 1;
-                }
-            } else if let Cell::Escaped { text, has_foreign } = cell {
-                self.escaped_cells += u64::from(*has_foreign);
-                *cell = Cell::Text(Cow::Owned(std::mem::take(text)));
-            }
-        }
-        let is_marked = batch.typed(WARNINGS).as_deref() == Some("true");
-        let styles = &self.styles[usize::from(is_marked)];
-        let row = sheet.rows;
-        let book = &mut self.book;
-        checked(|| {
-            let page = book.worksheet_from_index(index)?;
-            for (place, cell) in (0..).zip(&cells) {
-                cell.write(page, (row, place), styles, is_marked)?;
-            }
-            Ok(())
-        })?;
-        sheet.rows += 1;
-        self.digest.add_kept(batch, Representation::Text);
-        self.left_out.note(batch, &self.fields);
-        Ok(())
+        Failure::new(error::Kind::Protocol, message).hint(hint)
     }
 
     /// Packs all sheets into one file.
-    fn pack(&mut self) -> io::Result<()> {
+    fn pack(&mut self, outcome: &ExportOutcome) -> io::Result<()> {
         let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
         let info = AboutInfo {
             export: &self.info,
+            version: outcome.version.as_deref().unwrap_or_default(),
             extracted: &self.extracted,
             digest: &self.digest,
             columns: &self.fields.columns,
@@ -220,18 +174,62 @@ impl Xlsx {
 }
 
 impl BatchWriter for Xlsx {
-    fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let added = self.add(batch);
-        added.map_err(|error| self.output.blame(error))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        if self
+            .sheets
+            .last()
+            .is_none_or(|sheet| sheet.rows == self.limits.0)
+        {
+            self.begin_sheet()?;
+        }
+        let cells = self
+            .fields
+            .columns
+            .iter()
+            .map(|&column| cell(batch, column));
+        let mut cells = cells
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|why| Self::refused(batch, &why))?;
+        let index = self.sheets.len() - 1;
+        let sheet = &mut self.sheets[index];
+        for (place, cell) in cells.iter_mut().enumerate() {
+            self.widths.fit(place, cell.width());
+            if let Cell::Link { text, .. } = cell {
+                if sheet.links == self.limits.1 {
+                    sheet.plain_links += 1;
+                    *cell = Cell::Text(std::mem::take(text));
+                } else {
+                    sheet.links += 1;
+                }
+            } else if let Cell::Escaped { text, has_foreign } = cell {
+                self.escaped_cells += u64::from(*has_foreign);
+                *cell = Cell::Text(Cow::Owned(std::mem::take(text)));
+            }
+        }
+        let is_marked = batch.typed(WARNINGS).as_deref() == Some("true");
+        let styles = &self.styles[usize::from(is_marked)];
+        let row = sheet.rows;
+        let book = &mut self.book;
+        let written = checked(|| {
+            let page = book.worksheet_from_index(index)?;
+            for (place, cell) in (0..).zip(&cells) {
+                cell.write(page, (row, place), styles, is_marked)?;
+            }
+            Ok(())
+        });
+        written.map_err(|error| self.output.failure(error))?;
+        sheet.rows += 1;
+        self.digest.add_kept(batch, Representation::Text);
+        self.left_out.note(batch, &self.fields);
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
-        let packed = self.pack();
-        packed.map_err(|error| self.output.blame(error))?;
+    fn finish(
+        mut self: Box<Self>,
+        outcome: &ExportOutcome,
+    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+        let packed = self.pack(outcome);
+        packed.map_err(|error| self.output.failure(error))?;
         let report = WriterReport {
             escaped_cells: self.escaped_cells,
             left_out: self.left_out.names(),
@@ -277,7 +275,7 @@ fn io_error(error: XlsxError) -> io::Error {
 mod tests {
     use super::*;
     use crate::formats::csv::CsvOptions;
-    use crate::storage::{Compression, Location, OutputTarget};
+    use crate::storage::{Compression, Location, Storage};
     use calamine::Reader as _;
 
     fn batch(number: u32) -> Batch {
@@ -291,8 +289,9 @@ mod tests {
     fn rows_beyond_the_limit_go_to_another_sheet() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("a.xlsx");
-        let target = OutputTarget::open(&Location::File(path.clone()), false).expect("a target");
-        let output = EncodedOutput::new(target, Compression::None).expect("an output");
+        let output =
+            Storage::default().create(&Location::File(path.clone()), Compression::None, false);
+        let output = output.expect("an output");
         let options = WriterOptions {
             fields: Fields::all(),
             numbers: false,
@@ -308,7 +307,7 @@ mod tests {
         for number in 0..7 {
             writer.write(&batch(number)).expect("written");
         }
-        let (output, _) = writer.finish().expect("finished");
+        let (output, _) = writer.finish(&ExportOutcome::default()).expect("finished");
         output.publish().expect("published");
 
         let mut book: calamine::Xlsx<_> = calamine::open_workbook(&path).expect("a workbook");
@@ -329,7 +328,8 @@ mod tests {
         assert!(links[1].to_string().contains("the 2 beyond"), "{links:?}");
 
         let mut ids = Vec::new();
-        let mut source = crate::verify::source::RecordSource::open(&path).expect("a file");
+        let mut source =
+            crate::verify::source::RecordSource::open(&path, &Storage::default()).expect("a file");
         let read = source.read(None, &mut |record| {
             ids.push(record.values.plain(0).unwrap_or_default().into_owned());
             Ok(std::ops::ControlFlow::Continue(()))

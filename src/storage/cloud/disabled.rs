@@ -3,36 +3,65 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::address::ObjectAddress;
 use crate::client::ClientOptions;
 use crate::error::{Failure, Kind};
-use crate::storage::temp_file::Scratch;
+use crate::storage::Storage;
+use crate::storage::temp_file::TempFile;
+use crate::storage::transaction::Transaction;
+
+#[derive(Clone, Default)]
+pub(crate) struct Cloud;
+
+impl Cloud {
+    #[allow(
+        clippy::unnecessary_wraps,
+        reason = "can fail with the feature `cloud`"
+    )]
+    pub(crate) fn new(_: &ClientOptions) -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    pub(crate) fn sizes(&self, _: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
+        Err(unsupported())
+    }
+
+    pub(crate) fn remove(&self, _: &ObjectAddress) -> Result<(), Failure> {
+        Err(unsupported())
+    }
+}
+
+pub(crate) struct Object(Infallible);
+
+impl Object {
+    pub(crate) fn commit(&self) {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_committed(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn abort(self: Arc<Self>, _: impl FnOnce()) {
+        match self.0 {}
+    }
+}
 
 pub(crate) struct Upload(Infallible);
 
 impl Upload {
-    pub(crate) fn begin(_: &ObjectAddress, _: bool, _: bool) -> Result<Self, Failure> {
+    pub(crate) fn begin(_: &ObjectAddress, _: bool, _: bool, _: &Storage) -> Result<Self, Failure> {
         Err(unsupported())
-    }
-
-    pub(crate) fn send_file(&mut self, _: &std::path::Path) -> io::Result<()> {
-        match self.0 {}
-    }
-
-    pub(crate) fn seal(&mut self) -> io::Result<()> {
-        match self.0 {}
-    }
-
-    pub(crate) fn wait(&mut self) -> Result<(), Failure> {
-        match self.0 {}
     }
 
     #[allow(
         clippy::unnecessary_wraps,
         reason = "can fail with the feature `cloud`"
     )]
-    pub(crate) fn publish_all(uploads: Vec<Self>) -> Result<(), Failure> {
+    pub(in crate::storage) fn publish_all(uploads: Vec<Self>) -> Result<(), Failure> {
         match uploads.into_iter().next() {
             Some(upload) => match upload.0 {},
             None => Ok(()),
@@ -50,45 +79,31 @@ impl Write for Upload {
     }
 }
 
+impl Transaction for Upload {
+    fn name(&self) -> &str {
+        match self.0 {}
+    }
+
+    fn write_by_path(&mut self) -> io::Result<Option<&Path>> {
+        match self.0 {}
+    }
+
+    fn seal(&mut self) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    fn commit(all: Vec<Self>) -> Result<(), Failure> {
+        Self::publish_all(all)
+    }
+}
+
+pub(crate) fn download(_: &ObjectAddress, _: &Storage) -> Result<TempFile, Failure> {
+    Err(unsupported())
+}
+
 fn unsupported() -> Failure {
     Failure::new(
         Kind::Internal,
         "this build of trayscan does not support object storage",
     )
-}
-
-pub(crate) fn check(_: &ObjectAddress) -> Result<(), Failure> {
-    Err(unsupported())
-}
-
-pub(crate) fn sizes(_: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
-    Err(unsupported())
-}
-
-pub(crate) fn remove(_: &ObjectAddress) -> Result<(), Failure> {
-    Err(unsupported())
-}
-
-pub(crate) fn download(_: &ObjectAddress) -> Result<Scratch, Failure> {
-    Err(unsupported())
-}
-
-#[allow(
-    clippy::unnecessary_wraps,
-    reason = "can fail with the feature `cloud`"
-)]
-pub(crate) fn reach_as(_: &ClientOptions) -> Result<(), Failure> {
-    Ok(())
-}
-
-pub(crate) fn settle() {}
-
-pub(crate) fn sweep() {}
-
-pub(crate) fn was_published() -> bool {
-    false
-}
-
-pub(crate) fn may_be_published() -> bool {
-    false
 }

@@ -11,20 +11,21 @@ use object_store::{GetOptions, GetRange};
 use super::address::ObjectAddress;
 use super::error::StoreError;
 use super::requests::{self, log_retry};
-use super::store;
 use super::store::Bucket;
 use crate::error::{Failure, Kind};
-use crate::storage::temp_file::Scratch;
+use crate::storage::Storage;
+use crate::storage::temp_file::TempFile;
 
 /// Downloads the object at `address`.
-pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
-    let bucket = store::bucket(address)?;
+pub(crate) fn download(address: &ObjectAddress, storage: &Storage) -> Result<TempFile, Failure> {
+    let bucket = storage.cloud.bucket(address)?;
     let no_room = |error: std::io::Error| {
         Failure::new(Kind::Usage, format!("cannot read `{address}`"))
             .caused_by(error)
             .hint("the object is downloaded to a temporary file: check that there is enough space for it")
     };
-    let scratch = Scratch::new(Path::new(&address.key)).map_err(no_room)?;
+    let scratch = TempFile::create_scratch(Path::new(&address.key), &storage.cleanup);
+    let scratch = scratch.map_err(no_room)?;
     let file = File::create(scratch.path()).map_err(no_room)?;
     let key = Key::parse(&address.key).map_err(|_| {
         Failure::new(
@@ -39,12 +40,12 @@ pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
         length: 0,
         tag: None,
     };
-    let location = address.clone();
-    let fetched = requests::wait(async move { download.fetch(&location).await });
+    let (location, runtime) = (address.clone(), download.bucket.runtime.clone());
+    let fetched = requests::wait(&runtime, async move { download.fetch(&location).await });
     match fetched.map_err(DownloadError::File).flatten() {
         Ok(()) => Ok(scratch),
         Err(DownloadError::Request(error)) => Err(error.of_reading(address)),
-        Err(DownloadError::File(error)) => Err(error.downcast().unwrap_or_else(no_room)),
+        Err(DownloadError::File(error)) => Err(no_room(error)),
     }
 }
 

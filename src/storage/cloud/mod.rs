@@ -1,8 +1,8 @@
 //! Object storage: `s3://`, `gs://` and `az://` as destinations for exports, and as sources for `verify`.
 //!
 //! Start with [`ObjectAddress`], then `upload.rs`. All use of `object_store` is in this folder. That crate is
-//! asynchronous and the writers are not, so `requests.rs` makes all requests on a runtime of its own, and the
-//! caller blocks until the result is there. A build without the feature `cloud` parses the addresses and
+//! asynchronous and the writers are not, so `requests.rs` makes all requests on the threads of the runtime, and
+//! the caller blocks until the result is there. A build without the feature `cloud` parses the addresses and
 //! reports that it cannot use them.
 
 // Addresses such as `s3://bucket/key`.
@@ -28,8 +28,6 @@ mod object;
 #[cfg(feature = "cloud")]
 mod orphans;
 #[cfg(feature = "cloud")]
-mod pending;
-#[cfg(feature = "cloud")]
 mod upload;
 
 // Reading objects.
@@ -42,15 +40,12 @@ mod disabled;
 
 pub(crate) use address::ObjectAddress;
 #[cfg(not(feature = "cloud"))]
-pub(crate) use disabled::{
-    Upload, check, download, may_be_published, reach_as, remove, settle, sizes, sweep,
-    was_published,
-};
+pub(crate) use disabled::{Cloud, Object, Upload, download};
 #[cfg(feature = "cloud")]
 pub(crate) use download::download;
 #[cfg(feature = "cloud")]
-pub(crate) use pending::{may_be_published, settle, sweep, was_published};
+pub(crate) use object::Object;
 #[cfg(feature = "cloud")]
-pub(crate) use store::{reach_as, remove, sizes};
+pub(crate) use store::Cloud;
 #[cfg(feature = "cloud")]
-pub(crate) use upload::{Upload, check};
+pub(crate) use upload::Upload;

@@ -1,7 +1,7 @@
 //! One object, and the requests that write it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt as _;
 use object_store::multipart::PartId;
@@ -16,7 +16,7 @@ use super::address::{ObjectAddress, Provider};
 use super::error::StoreError;
 use super::orphans::{FoundUpload, ObjectUri};
 use super::requests::{Span, Tried, attempt};
-use super::store::{self, Bucket};
+use super::store::{Bucket, Cloud};
 use crate::error::{Failure, Kind};
 
 /// The metadata key that marks an object with the run that wrote it, to recognise it if a response was lost.
@@ -24,10 +24,11 @@ use crate::error::{Failure, Kind};
 const MARK: &str = "trayscanupload";
 
 /// State of an object that its writer and its requests share.
-pub(super) struct ObjectContext {
+pub(crate) struct Object {
     pub(super) address: ObjectAddress,
     key: Key,
-    bucket: Bucket,
+    pub(super) cloud: Cloud,
+    pub(super) bucket: Bucket,
     mark: String,
     /// The ID of the open multipart upload.
     id: AsyncMutex<Option<MultipartId>>,
@@ -48,8 +49,8 @@ pub(super) struct ObjectContext {
     failed: Mutex<Option<Failure>>,
 }
 
-impl ObjectContext {
-    pub(super) fn new(address: &ObjectAddress) -> Result<Self, Failure> {
+impl Object {
+    pub(super) fn new(address: &ObjectAddress, cloud: &Cloud) -> Result<Self, Failure> {
         let key = Key::parse(&address.key).map_err(|_| {
             Failure::new(
                 Kind::Usage,
@@ -60,7 +61,8 @@ impl ObjectContext {
         Ok(Self {
             address: address.clone(),
             key,
-            bucket: store::bucket(address)?,
+            cloud: cloud.clone(),
+            bucket: cloud.bucket(address)?,
             mark: format!("{:032x}", fastrand::u128(..)),
             id: AsyncMutex::new(None),
             sent: AtomicU64::new(0),
@@ -119,7 +121,7 @@ impl ObjectContext {
         let began = self.begin().await;
         began.map_err(|error| error.of_writing(&self.address))?;
         if self.address.provider != Provider::Azure {
-            self.abort().await;
+            self.abort_upload().await;
             return Ok(());
         }
         // On Azure, nothing was sent yet. Listing changes nothing; a user with write permission may not be
@@ -344,30 +346,36 @@ impl ObjectContext {
         )
     }
 
+    pub(super) fn has_failed(&self) -> bool {
+        lock(&self.failed).is_some()
+    }
+
     /// Takes the error of a part that failed.
     pub(super) fn take_failure(&self) -> Option<Failure> {
         lock(&self.failed).take()
     }
 
-    /// Stops running requests, and prevents new ones.
-    pub(super) fn stop(&self) {
-        self.stopped.send_replace(true);
-    }
-
     /// Marks the object as about to be published.
-    pub(super) fn commit(&self) {
+    pub(crate) fn commit(&self) {
         self.committed.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_committed(&self) -> bool {
+    pub(crate) fn is_committed(&self) -> bool {
         self.committed.load(Ordering::Relaxed)
     }
 
-    /// Aborts the upload and removes all uploaded parts.
-    pub(super) async fn abort_upload(&self) {
-        let _alone = self.requests.write().await;
-        self.abort().await;
-        self.abort_orphans().await;
+    /// Stops running requests, prevents new ones, and removes all uploaded parts in the background. Then calls
+    /// `done`.
+    pub(crate) fn abort(self: Arc<Self>, done: impl FnOnce() + Send + 'static) {
+        self.stopped.send_replace(true);
+        let runtime = self.bucket.runtime.clone();
+        runtime.spawn(async move {
+            let _turn = self.cloud.abort_turn().await;
+            let _alone = self.requests.write().await;
+            self.abort_upload().await;
+            self.abort_orphans().await;
+            done();
+        });
     }
 
     /// Aborts uploads that were created without a response.
@@ -404,7 +412,7 @@ impl ObjectContext {
         }
     }
 
-    async fn abort(&self) {
+    async fn abort_upload(&self) {
         let Some(id) = self.id.lock().await.take() else {
             return;
         };

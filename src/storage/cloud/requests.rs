@@ -1,17 +1,16 @@
-//! Requests with retries as set by `--retries` and `--retry-wait`, on a runtime of their own.
+//! Requests with retries as set by `--retries` and `--retry-wait`, on the runtime of the command.
 
 use std::io;
-use std::sync::{OnceLock, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
 use object_store::Error;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::address::ObjectAddress;
 use super::error::StoreError;
 use crate::client::retry::RetryPolicy;
-use crate::error::{Failure, Kind};
 
 /// How long a running request may continue after the run was stopped: only with its response can its effect
 /// be undone.
@@ -103,55 +102,17 @@ async fn stop(stopped: &watch::Sender<bool>, grace: Duration) {
     tokio::time::sleep(grace).await;
 }
 
-static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
-
-/// Requests mostly wait.
-const THREADS: usize = 2;
-
-fn runtime() -> io::Result<&'static Runtime> {
-    let made = RUNTIME.get_or_init(|| {
-        Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .thread_name("object-storage")
-            .enable_all()
-            .build()
-    });
-    made.as_ref().map_err(|error| {
-        let failure = Failure::new(
-            Kind::Internal,
-            "cannot start the runtime for object storage",
-        );
-        io::Error::other(failure.caused_by(io::Error::new(error.kind(), error.to_string())))
-    })
-}
-
-/// Starts `work` in the background.
-pub(super) fn start<F>(work: F) -> io::Result<tokio::task::JoinHandle<F::Output>>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    Ok(runtime()?.spawn(work))
-}
-
-/// Runs `work`, and blocks until it is done.
-pub(super) fn wait<F>(work: F) -> io::Result<F::Output>
+/// Runs `work` on `runtime`, and blocks until it is done. Only for threads that the runtime does not need.
+pub(super) fn wait<F>(runtime: &Handle, work: F) -> io::Result<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let (sender, receiver) = mpsc::sync_channel(1);
-    start(async move {
+    runtime.spawn(async move {
         // There is no receiver if the run is over.
         let _ = sender.send(work.await);
-    })?;
+    });
     receiver
         .recv()
         .map_err(|_| io::Error::other("the request was cancelled"))
-}
-
-/// Runs `work` for at most `time`; returns whether it finished.
-pub(super) fn wait_at_most<F>(time: Duration, work: F) -> bool
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    wait(async move { tokio::time::timeout(time, work).await.is_ok() }).unwrap_or(false)
 }

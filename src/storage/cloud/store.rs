@@ -13,7 +13,8 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
 use reqwest::Certificate;
-use tokio::sync::watch;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::address::{ObjectAddress, Provider};
 use super::credentials::{self, set};
@@ -38,10 +39,29 @@ pub(super) struct Bucket {
     pub(super) policy: RetryPolicy,
     /// `None` if uploads are not created explicitly, as on Azure.
     pub(super) uploads: Option<Arc<Uploads>>,
+    /// The runtime that sends the requests: that of the command.
+    pub(super) runtime: Handle,
 }
 
-/// Opened once each, to reuse connections and tokens.
-static BUCKETS: Mutex<Option<HashMap<(Provider, String), Bucket>>> = Mutex::new(None);
+/// The number of concurrent parts, at the smallest size.
+pub(super) const PARTS_AT_ONCE: usize = 4;
+/// The memory for small objects until they are published, in KiB. Beyond that, objects are uploaded as parts.
+const SMALL_OBJECTS: usize = 64 << 10;
+/// The number of concurrent abort requests.
+const CONCURRENT_ABORTS: usize = 16;
+
+/// Access to object storage, with everything that the uploads of a run share.
+#[derive(Clone)]
+pub(crate) struct Cloud(Arc<CloudState>);
+
+struct CloudState {
+    options: StoreOptions,
+    /// Opened once each, to reuse connections and tokens.
+    buckets: Mutex<HashMap<(Provider, String), Bucket>>,
+    part_slots: Arc<Semaphore>,
+    small_objects: Arc<Semaphore>,
+    aborts: Semaphore,
+}
 
 /// How to connect to buckets, in addition to the variables of each cloud.
 #[derive(Clone)]
@@ -54,59 +74,138 @@ struct StoreOptions {
     timeout: Duration,
 }
 
-/// The defaults, until [`reach_as`] is called.
-static OPTIONS: Mutex<StoreOptions> = Mutex::new(StoreOptions {
-    allow_http: false,
-    certificates: Vec::new(),
-    policy: RetryPolicy {
-        retries: 5,
-        wait: Duration::from_secs(4),
-    },
-    timeout: Duration::from_secs(60),
-});
-
-/// Sets how to connect to buckets for the rest of the run.
-pub(crate) fn reach_as(client_options: &ClientOptions) -> Result<(), Failure> {
-    let mut certificates = Vec::new();
-    if let Some(path) = &client_options.ca_cert {
-        for der in read_certificates(path)? {
-            certificates.push(Certificate::from_der(&der).map_err(|error| {
-                Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
-            })?);
-        }
+impl Default for Cloud {
+    fn default() -> Self {
+        Self::with(StoreOptions {
+            allow_http: false,
+            certificates: Vec::new(),
+            policy: RetryPolicy {
+                retries: 5,
+                wait: Duration::from_secs(4),
+            },
+            timeout: Duration::from_secs(60),
+        })
     }
-    *OPTIONS.lock().unwrap_or_else(PoisonError::into_inner) = StoreOptions {
-        allow_http: client_options.allow_http,
-        certificates,
-        policy: RetryPolicy {
-            retries: client_options.retries,
-            wait: client_options.retry_wait,
-        },
-        timeout: client_options.timeout,
-    };
-    Ok(())
 }
 
-/// Returns the bucket of `address`, without a network request.
-pub(super) fn bucket(address: &ObjectAddress) -> Result<Bucket, Failure> {
-    let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
-    let buckets = buckets.get_or_insert_default();
-    let name = (address.provider, address.bucket.clone());
-    if let Some(bucket) = buckets.get(&name) {
-        return Ok(bucket.clone());
+impl Cloud {
+    fn with(options: StoreOptions) -> Self {
+        Self(Arc::new(CloudState {
+            options,
+            buckets: Mutex::default(),
+            part_slots: Arc::new(Semaphore::new(PARTS_AT_ONCE)),
+            small_objects: Arc::new(Semaphore::new(SMALL_OBJECTS)),
+            aborts: Semaphore::new(CONCURRENT_ABORTS),
+        }))
     }
-    credentials::conceal_all();
-    let way = OPTIONS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
-    let (store, uploads) = open(address, &way)?;
-    let bucket = Bucket {
-        store,
-        policy: way.policy,
-        uploads: uploads.map(Arc::new),
-    };
-    Ok(buckets.entry(name).or_insert(bucket).clone())
+
+    /// Connects to buckets as `client_options` say.
+    pub(crate) fn new(client_options: &ClientOptions) -> Result<Self, Failure> {
+        let mut certificates = Vec::new();
+        if let Some(path) = &client_options.ca_cert {
+            for der in read_certificates(path)? {
+                certificates.push(Certificate::from_der(&der).map_err(|error| {
+                    Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
+                })?);
+            }
+        }
+        Ok(Self::with(StoreOptions {
+            allow_http: client_options.allow_http,
+            certificates,
+            policy: RetryPolicy {
+                retries: client_options.retries,
+                wait: client_options.retry_wait,
+            },
+            timeout: client_options.timeout,
+        }))
+    }
+
+    /// Returns the bucket of `address`, without a network request.
+    pub(super) fn bucket(&self, address: &ObjectAddress) -> Result<Bucket, Failure> {
+        let buckets = &self.0.buckets;
+        let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (address.provider, address.bucket.clone());
+        if let Some(bucket) = buckets.get(&name) {
+            return Ok(bucket.clone());
+        }
+        credentials::conceal_all();
+        let options = &self.0.options;
+        let (store, uploads) = open(address, options)?;
+        let runtime = Handle::try_current().map_err(|error| {
+            Failure::new(Kind::Internal, "object storage needs a runtime").caused_by(error)
+        })?;
+        let bucket = Bucket {
+            store,
+            policy: options.policy,
+            uploads: uploads.map(Arc::new),
+            runtime,
+        };
+        Ok(buckets.entry(name).or_insert(bucket).clone())
+    }
+
+    /// Limits the parts that are sent at the same time.
+    pub(super) fn part_slots(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.part_slots)
+    }
+
+    /// Limits the memory for small objects.
+    pub(super) fn small_objects(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.small_objects)
+    }
+
+    /// Waits until an upload may be aborted.
+    pub(super) async fn abort_turn(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.0.aborts.acquire().await.ok()
+    }
+
+    /// Returns the sizes of the objects in the folder of `inside`, and below, by address.
+    pub(crate) fn sizes(&self, inside: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
+        let bucket = self.bucket(inside)?;
+        let runtime = bucket.runtime.clone();
+        let location = inside.clone();
+        let folder = location.key.rsplit_once('/').map(|(folder, _)| folder);
+        let prefix = folder.map(key_of(&location)).transpose()?;
+        let listed = requests::wait(&runtime, async move {
+            let list = async || {
+                let objects = bucket.store.list(prefix.as_ref());
+                objects
+                    .map_ok(|object| {
+                        let address = ObjectAddress {
+                            key: object.location.to_string(),
+                            ..location.clone()
+                        };
+                        (address.to_string(), object.size)
+                    })
+                    .try_collect()
+                    .await
+            };
+            let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), list).await;
+            tried.result.map_err(|error| error.of_reading(&location))
+        });
+        listed.unwrap_or_else(|error| Err(cancelled(inside, error)))
+    }
+
+    /// Removes the object at `address` if it exists.
+    pub(crate) fn remove(&self, address: &ObjectAddress) -> Result<(), Failure> {
+        let bucket = self.bucket(address)?;
+        let runtime = bucket.runtime.clone();
+        let location = address.clone();
+        let key = key_of(address)(&address.key)?;
+        let removed = requests::wait(&runtime, async move {
+            let delete = || bucket.store.delete(&key);
+            let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), delete).await;
+            match tried.result {
+                Err(error) if !error.is_missing() => Err(error.of_writing(&location)),
+                _ => Ok(()),
+            }
+        });
+        removed.unwrap_or_else(|error| Err(cancelled(address, error)))
+    }
+}
+
+fn cancelled(address: &ObjectAddress, error: std::io::Error) -> Failure {
+    Failure::from_output(&format!("`{address}`"), error)
 }
 
 type Opened = (Arc<dyn StoreClient>, Option<Uploads>);
@@ -256,48 +355,6 @@ fn options(
             .hint("write it like https://storage.example.com"),
     })?;
     Ok(options.with_allow_http(!parsed.is_https()))
-}
-
-/// Returns the sizes of the objects in the folder of `inside`, and below, by address.
-pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
-    let bucket = bucket(inside)?;
-    let location = inside.clone();
-    let folder = location.key.rsplit_once('/').map(|(folder, _)| folder);
-    let prefix = folder.map(key_of(&location)).transpose()?;
-    let listed = requests::wait(async move {
-        let list = async || {
-            let objects = bucket.store.list(prefix.as_ref());
-            objects
-                .map_ok(|object| {
-                    let address = ObjectAddress {
-                        key: object.location.to_string(),
-                        ..location.clone()
-                    };
-                    (address.to_string(), object.size)
-                })
-                .try_collect()
-                .await
-        };
-        let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), list).await;
-        tried.result.map_err(|error| error.of_reading(&location))
-    });
-    listed.map_err(Failure::from_output)?
-}
-
-/// Removes the object at `address` if it exists.
-pub(crate) fn remove(address: &ObjectAddress) -> Result<(), Failure> {
-    let bucket = bucket(address)?;
-    let location = address.clone();
-    let key = key_of(address)(&address.key)?;
-    let removed = requests::wait(async move {
-        let delete = || bucket.store.delete(&key);
-        let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), delete).await;
-        match tried.result {
-            Err(error) if !error.is_missing() => Err(error.of_writing(&location)),
-            _ => Ok(()),
-        }
-    });
-    removed.map_err(Failure::from_output)?
 }
 
 fn key_of(address: &ObjectAddress) -> impl Fn(&str) -> Result<Key, Failure> {

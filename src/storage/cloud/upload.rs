@@ -8,34 +8,37 @@ use std::sync::Arc;
 use bytes::Bytes;
 use object_store::PutPayload;
 use object_store::multipart::PartId;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::address::ObjectAddress;
-use super::object::{ObjectContent, ObjectContext};
-use super::{pending, requests};
+use super::object::{Object, ObjectContent};
+use super::requests;
+use super::store::PARTS_AT_ONCE;
 use crate::error::{Failure, Kind};
+use crate::storage::Storage;
+use crate::storage::cleanup::{Cleanup, Unpublished};
+use crate::storage::temp_file::TempFile;
+use crate::storage::transaction::Transaction;
 
-/// The number of concurrent parts, at the smallest size.
-const PARTS_AT_ONCE: usize = 4;
-static PART_SLOTS: Semaphore = Semaphore::const_new(PARTS_AT_ONCE);
-/// The memory for small objects until they are published, in KiB. Beyond that, objects are uploaded as parts.
-static SMALL_OBJECTS: Semaphore = Semaphore::const_new(64 << 10);
 /// Bodies are sent in pieces of this size, to measure progress.
 const PIECE: usize = 64 << 10;
 
 /// An object that is being written.
 pub(crate) struct Upload {
-    object: Arc<ObjectContext>,
-    number: u64,
+    object: Arc<Object>,
+    name: String,
+    /// Aborts the upload when dropped.
+    unpublished: Unpublished,
     /// Bytes not sent yet.
     buffer: Vec<u8>,
     /// The reserved memory of a small object that waits to be published.
-    permit: Option<SemaphorePermit<'static>>,
+    permit: Option<OwnedSemaphorePermit>,
     sent: Vec<JoinHandle<Option<PartId>>>,
     uploaded: Vec<PartId>,
     replace: bool,
-    published: bool,
+    /// A file that a format wrote itself, still to be uploaded.
+    local: Option<TempFile>,
 }
 
 impl Upload {
@@ -45,64 +48,70 @@ impl Upload {
         address: &ObjectAddress,
         no_clobber: bool,
         alone: bool,
+        storage: &Storage,
     ) -> Result<Self, Failure> {
-        let object = Arc::new(ObjectContext::new(address)?);
-        let number = pending::begin(&object).map_err(Failure::from_output)?;
-        let upload = Self {
+        let object = Arc::new(Object::new(address, &storage.cloud)?);
+        let name = format!("`{address}`");
+        let unpublished = storage.cleanup.begin_upload(&object);
+        let unpublished = unpublished.map_err(|error| Failure::from_output(&name, error))?;
+        let mut upload = Self {
             object: Arc::clone(&object),
-            number,
+            name: name.clone(),
+            unpublished,
             buffer: Vec::new(),
             permit: None,
             sent: Vec::new(),
             uploaded: Vec::new(),
             replace: !no_clobber,
-            published: false,
+            local: None,
         };
-        let address = address.to_string();
-        block_on(async move {
+        let checked = upload.wait(async move {
             if alone {
                 object.check().await?;
             }
             if no_clobber && object.is_there().await? {
                 return Err(Failure::new(
                     Kind::Output,
-                    format!("`{address}` already exists, and `--no-clobber` keeps it"),
+                    format!("{name} already exists, and `--no-clobber` keeps it"),
                 )
                 .hint("choose another name, or remove `--no-clobber`"));
             }
             Ok(())
-        })?;
+        });
+        checked.map_err(|error| upload.failure(error))??;
         Ok(upload)
+    }
+
+    /// Runs `work`, and blocks until it is done.
+    fn wait<F>(&self, work: F) -> io::Result<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        requests::wait(&self.object.bucket.runtime, work)
     }
 
     /// Sends the buffered bytes as one part; waits for a free slot.
     fn send(&mut self) -> io::Result<()> {
-        self.check_failure()?;
+        if self.object.has_failed() {
+            return Err(io::Error::other("a part was not uploaded"));
+        }
         let part = std::mem::take(&mut self.buffer);
         self.permit = None;
         let units = part.len().div_ceil(SMALLEST_PART).clamp(1, PARTS_AT_ONCE);
         let units = u32::try_from(units).unwrap_or(1);
-        let permit = requests::wait(PART_SLOTS.acquire_many(units))?;
+        let permit = self.wait(self.object.cloud.part_slots().acquire_many_owned(units))?;
         let permit = permit.map_err(io::Error::other)?;
         let (object, number) = (Arc::clone(&self.object), self.sent.len());
-        self.sent.push(requests::start(async move {
+        self.sent.push(self.object.bucket.runtime.spawn(async move {
             let put = object.put(number, payload(part)).await;
             drop(permit);
             put
-        })?);
+        }));
         Ok(())
     }
 
-    /// Returns the error of a part that failed, as soon as it is known.
-    fn check_failure(&self) -> io::Result<()> {
-        match self.object.take_failure() {
-            Some(failure) => Err(io::Error::other(failure)),
-            None => Ok(()),
-        }
-    }
-
     /// Sends the contents of a local file.
-    pub(crate) fn send_file(&mut self, path: &Path) -> io::Result<()> {
+    fn send_file(&mut self, path: &Path) -> io::Result<()> {
         let mut file = File::open(path)?;
         let mut piece = vec![0; 1 << 20];
         loop {
@@ -113,15 +122,83 @@ impl Upload {
         }
     }
 
+    /// Waits until all parts are uploaded.
+    fn wait_for_parts(&mut self) -> io::Result<()> {
+        self.seal()?;
+        for part in std::mem::take(&mut self.sent) {
+            let part = self.wait(part)?.map_err(io::Error::other)?;
+            let stopped = || io::Error::other("the upload was stopped");
+            self.uploaded.push(part.ok_or_else(stopped)?);
+        }
+        Ok(())
+    }
+
+    /// Publishes all of `uploads`, several at a time. After an error, no more are started, and the message
+    /// says which objects are new.
+    pub(in crate::storage) fn publish_all(mut uploads: Vec<Self>) -> Result<(), Failure> {
+        let mut objects = Vec::with_capacity(uploads.len());
+        for upload in &mut uploads {
+            upload.prepare()?;
+            let (parts, whole) = (
+                std::mem::take(&mut upload.uploaded),
+                std::mem::take(&mut upload.buffer),
+            );
+            let content = if parts.is_empty() {
+                ObjectContent::Whole(payload(whole))
+            } else {
+                ObjectContent::Parts(parts)
+            };
+            objects.push((Arc::clone(&upload.object), content, upload.replace));
+        }
+        let Some(first) = uploads.first_mut() else {
+            return Ok(());
+        };
+        let cleanup = first.unpublished.cleanup().clone();
+        let published = first.wait(publish_all(objects, cleanup));
+        let (new, failure) = published.map_err(|error| first.failure(error))?;
+        for &index in &new {
+            uploads[index].unpublished.published_object();
+        }
+        let Some(failure) = failure else {
+            return Ok(());
+        };
+        if uploads.len() == 1 {
+            return Err(failure);
+        }
+        let new: Vec<_> = new.iter().map(|&index| &uploads[index]).collect();
+        let unknown = uploads.iter().filter(|upload| upload.object.is_unknown());
+        let unknown: Vec<_> = unknown.collect();
+        let message = format!("{failure}; {}", describe_new(&new, &unknown, uploads.len()));
+        Err(failure.with_message(message))
+    }
+}
+
+impl Transaction for Upload {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn write_by_path(&mut self) -> io::Result<Option<&Path>> {
+        if self.local.is_none() {
+            let cleanup = self.unpublished.cleanup();
+            self.local = Some(TempFile::create_scratch(Path::new(""), cleanup)?);
+        }
+        Ok(self.local.as_ref().map(TempFile::path))
+    }
+
     /// Sends the remaining bytes without waiting. A small object stays in memory until it is published, if
     /// there is room.
-    pub(crate) fn seal(&mut self) -> io::Result<()> {
+    fn seal(&mut self) -> io::Result<()> {
+        if let Some(local) = self.local.take() {
+            self.send_file(local.path())?;
+        }
         if self.buffer.is_empty() || self.permit.is_some() {
             return Ok(());
         }
         if self.sent.is_empty() {
             let units = u32::try_from(self.buffer.len().div_ceil(1 << 10)).unwrap_or(u32::MAX);
-            if let Ok(permit) = SMALL_OBJECTS.try_acquire_many(units) {
+            let room = self.object.cloud.small_objects();
+            if let Ok(permit) = room.try_acquire_many_owned(units) {
                 self.buffer.shrink_to_fit();
                 self.permit = Some(permit);
                 return Ok(());
@@ -130,59 +207,23 @@ impl Upload {
         self.send()
     }
 
-    /// Waits until all parts are uploaded.
-    pub(crate) fn wait(&mut self) -> Result<(), Failure> {
-        self.seal().map_err(Failure::from_output)?;
-        for part in std::mem::take(&mut self.sent) {
-            let part = requests::wait(part).and_then(|ended| ended.map_err(io::Error::other));
-            let Some(part) = part.map_err(Failure::from_output)? else {
-                self.check_failure().map_err(Failure::from_output)?;
-                return Err(Failure::new(Kind::Output, "the upload was stopped"));
-            };
-            self.uploaded.push(part);
-        }
-        Ok(())
+    fn prepare(&mut self) -> Result<(), Failure> {
+        let waited = self.wait_for_parts();
+        waited.map_err(|error| self.failure(error))
     }
 
-    /// Publishes all of `uploads`, several at a time. After an error, no more are started, and the message
-    /// says which objects are new.
-    pub(crate) fn publish_all(mut uploads: Vec<Self>) -> Result<(), Failure> {
-        let mut contents = Vec::with_capacity(uploads.len());
-        for upload in &mut uploads {
-            upload.wait()?;
-            let (parts, whole) = (
-                std::mem::take(&mut upload.uploaded),
-                std::mem::take(&mut upload.buffer),
-            );
-            contents.push(if parts.is_empty() {
-                ObjectContent::Whole(payload(whole))
-            } else {
-                ObjectContent::Parts(parts)
-            });
+    fn commit(all: Vec<Self>) -> Result<(), Failure> {
+        if let Some(first) = all.first() {
+            let committed = first.unpublished.cleanup().commit();
+            committed.map_err(|error| Failure::from_output(&first.name, error))?;
         }
-        let objects = uploads.iter().zip(contents);
-        let objects: Vec<_> = objects
-            .map(|(upload, content)| (Arc::clone(&upload.object), content, upload.replace))
-            .collect();
-        let published = requests::wait(publish_all(objects)).map_err(Failure::from_output)?;
-        for &index in &published.new {
-            uploads[index].published = true;
-            pending::published(uploads[index].number);
-        }
-        let Some(failure) = published.failure else {
-            return Ok(());
-        };
-        if uploads.len() == 1 {
-            return Err(failure);
-        }
-        let select = |is_selected: fn(&Self) -> bool| -> Vec<&ObjectAddress> {
-            let selected = uploads.iter().filter(|upload| is_selected(upload));
-            selected.map(|upload| &upload.object.address).collect()
-        };
-        let new = select(|upload| upload.published);
-        let unknown = select(|upload| upload.object.is_unknown());
-        let message = format!("{failure}; {}", describe_new(&new, &unknown, uploads.len()));
-        Err(failure.with_message(message))
+        Self::publish_all(all)
+    }
+
+    /// Returns the error of the part that failed, if one did.
+    fn failure(&mut self, error: io::Error) -> Failure {
+        let failed = self.object.take_failure();
+        failed.unwrap_or_else(|| Failure::from_output(&self.name, error))
     }
 }
 
@@ -212,33 +253,13 @@ impl Write for Upload {
     }
 }
 
-impl Drop for Upload {
-    fn drop(&mut self) {
-        if !self.published {
-            pending::abort_upload(self.number, Arc::clone(&self.object));
-        }
-    }
-}
-
-/// Checks that objects can be written next to `address`, without leaving anything there.
-pub(crate) fn check(address: &ObjectAddress) -> Result<(), Failure> {
-    Upload::begin(address, false, true).map(drop)
-}
-
-fn block_on<F>(work: F) -> Result<(), Failure>
-where
-    F: Future<Output = Result<(), Failure>> + Send + 'static,
-{
-    requests::wait(work).map_err(Failure::from_output)?
-}
-
 /// The number of objects published concurrently.
 const OBJECTS_AT_ONCE: usize = 8;
 /// The number of new objects that a message names.
 const NAMED: usize = 5;
 
 /// Describes which of `count` objects are new, and for which that is `unknown`.
-fn describe_new(new: &[&ObjectAddress], unknown: &[&ObjectAddress], count: usize) -> String {
+fn describe_new(new: &[&Upload], unknown: &[&Upload], count: usize) -> String {
     let known = match new.len() {
         0 if unknown.is_empty() => format!("none of the {count} objects is new"),
         0 => "no other object is new".to_owned(),
@@ -252,60 +273,53 @@ fn describe_new(new: &[&ObjectAddress], unknown: &[&ObjectAddress], count: usize
     format!("{unknown}; {known}")
 }
 
-/// Returns the names of the first `addresses`.
-fn named(addresses: &[&ObjectAddress]) -> String {
-    let names: Vec<String> = addresses
-        .iter()
-        .take(NAMED)
-        .map(|address| format!("`{address}`"))
-        .collect();
-    let more = match addresses.len() - names.len() {
+/// Returns the names of the first `uploads`.
+fn named(uploads: &[&Upload]) -> String {
+    let names = uploads.iter().take(NAMED).map(|upload| upload.name());
+    let names: Vec<&str> = names.collect();
+    let more = match uploads.len() - names.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     format!("{}{more}", names.join(", "))
 }
 
-/// The result of publishing.
-#[derive(Default)]
-struct PublishedObjects {
-    /// The indexes of the new objects.
-    new: Vec<usize>,
-    failure: Option<Failure>,
-}
-
-/// Publishes `objects`, each with its content and whether it may replace an existing one. After an error, no
-/// more are started.
-async fn publish_all(objects: Vec<(Arc<ObjectContext>, ObjectContent, bool)>) -> PublishedObjects {
-    let mut published = PublishedObjects::default();
+/// Publishes `objects`, each with its content and whether it may replace an existing one. Returns the indexes
+/// of the new objects. After an error, no more are started.
+async fn publish_all(
+    objects: Vec<(Arc<Object>, ObjectContent, bool)>,
+    cleanup: Cleanup,
+) -> (Vec<usize>, Option<Failure>) {
+    let (mut new, mut failure) = (Vec::new(), None);
     let mut waiting = objects.into_iter().enumerate();
     let mut running = JoinSet::new();
     loop {
-        while published.failure.is_none() && running.len() < OBJECTS_AT_ONCE {
+        while failure.is_none() && running.len() < OBJECTS_AT_ONCE {
             let Some((index, (object, content, replace))) = waiting.next() else {
                 break;
             };
-            match pending::publish(&object) {
+            match cleanup.start_publishing(&object) {
                 Ok(()) => {
                     running.spawn(async move { (index, object.publish(content, replace).await) });
                 }
-                Err(error) => published.failure = Some(Failure::from_output(error)),
+                Err(error) => {
+                    let name = format!("`{}`", object.address);
+                    failure = Some(Failure::from_output(&name, error));
+                }
             }
         }
         match running.join_next().await {
             None => break,
-            Some(Ok((index, Ok(())))) => published.new.push(index),
-            Some(Ok((_, Err(failure)))) => {
-                published.failure.get_or_insert(failure);
-            }
+            Some(Ok((index, Ok(())))) => new.push(index),
+            Some(Ok((_, Err(failed)))) => drop(failure.get_or_insert(failed)),
             Some(Err(error)) => {
-                let failure = Failure::from_output(io::Error::other(error));
-                published.failure.get_or_insert(failure);
+                let why = "an object was not published";
+                failure.get_or_insert(Failure::new(Kind::Internal, why).caused_by(error));
             }
         }
     }
-    published.new.sort_unstable();
-    published
+    new.sort_unstable();
+    (new, failure)
 }
 
 /// The smallest part that most stores accept, except for the last one.

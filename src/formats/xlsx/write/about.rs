@@ -12,6 +12,8 @@ use crate::formats::ExportInfo;
 /// What the sheet says about the export.
 pub(super) struct AboutInfo<'a> {
     pub(super) export: &'a ExportInfo,
+    /// The version of the interface; empty if unknown.
+    pub(super) version: &'a str,
     pub(super) extracted: &'a str,
     pub(super) digest: &'a SetDigest,
     pub(super) columns: &'a [usize],
@@ -31,7 +33,6 @@ pub(super) fn write(
     for (place, width) in (0..).zip([28, 84, 10, 32]) {
         sheet.set_column_width(place, width)?;
     }
-    let version = info.export.version.get().map_or("", String::as_str);
     let program = concat!("trayscan ", env!("CARGO_PKG_VERSION"));
     let mut about = About {
         sheet,
@@ -43,7 +44,7 @@ pub(super) fn write(
         about.text("Filter", filter, styles)?;
     }
     about.text("Service", &info.export.source, styles)?;
-    about.text("Version", version, styles)?;
+    about.text("Version", info.version, styles)?;
     if let Some(moment) = excel_date(info.extracted) {
         about.number("Asked (UTC)", moment.days, &styles.second)?;
     }
