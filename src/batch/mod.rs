@@ -37,4 +37,4 @@ pub(crate) use indexed::{Batch, unquote};
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use page::Page;
 pub(crate) use timestamp::{Timestamp, canonical_date, whole_second};
-pub(crate) use values::{Representation, Values, canonical, canonical_json};
+pub(crate) use values::{PlainRow, Representation, Values, canonical, canonical_json};

@@ -39,6 +39,24 @@ pub(crate) trait Values {
     }
 }
 
+/// A row of a file or a table, as plain text.
+#[derive(Default)]
+pub(crate) struct PlainRow {
+    pub(crate) texts: [Option<String>; COLUMNS.len()],
+    /// Unknown fields, as JSON.
+    pub(crate) extra: Option<String>,
+}
+
+impl Values for PlainRow {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.texts[column].as_deref().map(Cow::Borrowed)
+    }
+
+    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
+        self.extra.as_deref().map(Cow::Borrowed)
+    }
+}
+
 /// What a format keeps of the values of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {

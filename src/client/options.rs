@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::base_url::BaseUrl;
+use super::retry::RetryPolicy;
 use super::version::Api;
 use crate::secret::Secret;
 
@@ -17,6 +18,15 @@ pub(crate) struct ClientOptions {
     pub(crate) timeout: Duration,
     pub(crate) ca_cert: Option<PathBuf>,
     pub(crate) allow_http: bool,
+}
+
+impl ClientOptions {
+    pub(crate) fn retry_policy(&self) -> RetryPolicy {
+        RetryPolicy {
+            retries: self.retries,
+            wait: self.retry_wait,
+        }
+    }
 }
 
 /// The service and the credentials.

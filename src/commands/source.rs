@@ -279,10 +279,7 @@ impl ServiceSource {
 
     /// Returns how often to retry a request, and after which delay.
     pub(super) fn retry_policy(&self) -> RetryPolicy {
-        RetryPolicy {
-            retries: self.options.retries,
-            wait: self.options.retry_wait,
-        }
+        self.options.retry_policy()
     }
 }
 

@@ -11,7 +11,7 @@ use std::fmt;
 
 use crate::batch::filter::Fields;
 use crate::batch::range::Range;
-use crate::batch::{Batch, Values};
+use crate::batch::{Batch, PlainRow};
 use crate::client::ClientOptions;
 use crate::error::{Failure, Kind};
 
@@ -38,20 +38,12 @@ impl fmt::Display for TableAddress {
     }
 }
 
-pub(crate) struct Reach;
-
-impl Reach {
-    pub(crate) fn new(_: &ClientOptions) -> Self {
-        Self
-    }
-}
-
 pub(crate) struct CopyLoader(Never);
 
 impl CopyLoader {
     pub(crate) fn open(
         address: &TableAddress,
-        _: Reach,
+        _: ClientOptions,
         _: &Fields,
         _: bool,
     ) -> Result<Self, Failure> {
@@ -87,7 +79,7 @@ impl TableReader {
         match address.0 {}
     }
 
-    pub(crate) fn reach_as(&mut self, _: Reach) {
+    pub(crate) fn connect_with(&mut self, _: ClientOptions) {
         match self.0 {}
     }
 
@@ -108,15 +100,7 @@ pub(crate) struct RowStream {
 }
 
 impl RowStream {
-    pub(crate) fn next(&mut self) -> Result<Option<TableRow>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<PlainRow>, Failure> {
         match self.never {}
-    }
-}
-
-pub(crate) struct TableRow(Never);
-
-impl Values for TableRow {
-    fn plain(&self, _: usize) -> Option<std::borrow::Cow<'_, str>> {
-        match self.0 {}
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memmem};
 
 const ZERO: &str = r"\u{0}";
+const HALF_PAIR: &str = "it contains an unpaired surrogate, which jsonb cannot store";
 const BACKSLASH: &str = r"\u{5c}";
 
 /// Returns `text` with escapes; `None` if it needs none. Text that looks like an escape is escaped too, so
@@ -50,12 +51,9 @@ pub(super) fn undone(text: &str) -> Cow<'_, str> {
     Cow::Owned(undone)
 }
 
-/// An unpaired surrogate in a `\u` escape: `jsonb` does not accept it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct HalfPair;
-
-/// The same for JSON, where U+0000 can only appear as `\u0000`; `None` if it needs none.
-pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, HalfPair> {
+/// The same for JSON, where U+0000 can only appear as `\u0000`; `None` if it needs none. The error says why
+/// `jsonb` cannot store it.
+pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, &'static str> {
     let code = |rest: &str| {
         let digits = rest.strip_prefix(r"\u").and_then(|rest| rest.get(..4));
         digits.and_then(|digits| u16::from_str_radix(digits, 16).ok())
@@ -87,9 +85,9 @@ pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, HalfPair> {
             }
             Some(0xd800..=0xdbff) => match code(&json[at + 6..]) {
                 Some(0xdc00..=0xdfff) => at += 12,
-                _ => return Err(HalfPair),
+                _ => return Err(HALF_PAIR),
             },
-            Some(0xdc00..=0xdfff) => return Err(HalfPair),
+            Some(0xdc00..=0xdfff) => return Err(HALF_PAIR),
             Some(_) => at += 6,
             // A backslash and the character it escapes.
             None => at += 2,
@@ -162,9 +160,9 @@ mod tests {
                 Ok(Some(r#"{"a":"x\\u{0}y\\u{0}"}"#)),
             ),
             (r#"{"a":"\\\u0000"}"#, Ok(Some(r#"{"a":"\\\\u{0}"}"#))),
-            (r#"{"a":"\ud83c"}"#, Err(HalfPair)),
-            (r#"{"a":"\ud83c\n"}"#, Err(HalfPair)),
-            (r#"{"a":"\udf31"}"#, Err(HalfPair)),
+            (r#"{"a":"\ud83c"}"#, Err(HALF_PAIR)),
+            (r#"{"a":"\ud83c\n"}"#, Err(HALF_PAIR)),
+            (r#"{"a":"\udf31"}"#, Err(HALF_PAIR)),
         ] {
             let found = visible_in_json(json);
             let found = found.as_ref().map(Option::as_deref);

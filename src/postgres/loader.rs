@@ -6,13 +6,14 @@
 use super::address::TableAddress;
 use super::failure::with_retries;
 use super::rows::{InexactCell, RowBuffer, RowSpool};
-use super::session::{Connector, Reach, wait};
+use super::session::{Connector, wait};
 use super::table::{EXTRA, Layout};
 use super::upsert::{self, Upsert, UpsertCounts};
 use std::sync::Arc;
 
 use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, Batch, COLUMNS};
+use crate::client::ClientOptions;
 use crate::error::{Failure, Kind};
 use crate::text;
 
@@ -31,7 +32,7 @@ impl CopyLoader {
     /// Checks that batches can be written.
     pub(crate) fn open(
         address: &TableAddress,
-        reach: Reach,
+        options: ClientOptions,
         fields: &Fields,
         lenient: bool,
     ) -> Result<Self, Failure> {
@@ -43,9 +44,9 @@ impl CopyLoader {
             .hint("add `batch_id` to `--fields`"));
         }
         let address = address.clone();
-        let connector = Arc::new(Connector { address, reach });
+        let connector = Arc::new(Connector { address, options });
         let layout = Layout::new(fields, lenient);
-        let upsert = wait(with_retries(connector.reach.policy, async || {
+        let upsert = wait(with_retries(connector.options.retry_policy(), async || {
             Upsert::rehearse(&connector, layout.clone()).await
         }))?;
         Ok(Self {

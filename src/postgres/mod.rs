@@ -34,5 +34,4 @@ mod read;
 pub(crate) use address::TableAddress;
 pub(crate) use loader::{CopyLoader, left_behind};
 pub(crate) use read::TableReader;
-pub(crate) use session::Reach;
 pub(crate) use upsert::UpsertCounts;

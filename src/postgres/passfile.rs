@@ -1,7 +1,7 @@
 //! The password file of PostgreSQL's own programs: one `host:port:database:user:password` per line.
 
 use std::fs::{self, Metadata};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The connection to find a password for.
 pub(super) struct PasswordQuery<'a> {
@@ -25,13 +25,8 @@ pub(super) fn find(query: &PasswordQuery<'_>, path: Option<PathBuf>) -> Option<S
         );
         return None;
     }
-    let text = read(&path)?;
+    let text = fs::read_to_string(&path).ok()?;
     text.lines().find_map(|line| password(line, query))
-}
-
-fn read(path: &Path) -> Option<String> {
-    let bytes = fs::read(path).ok()?;
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(unix)]
@@ -66,46 +61,31 @@ fn password(line: &str, query: &PasswordQuery<'_>) -> Option<String> {
     let mut rest = line.chars();
     let port = query.port.to_string();
     for value in [query.host.as_str(), &port, query.database, query.user] {
-        let (word, ended) = word(&mut rest);
-        let fits = word.text == value || word.is_star();
-        if !fits || ended {
+        let (is_star, text, is_last) = field(&mut rest);
+        if !(is_star || text == value) || is_last {
             return None;
         }
     }
     // The last field ends with the line.
-    let (word, _) = word(&mut rest);
-    Some(word.text).filter(|password| !password.is_empty())
+    let (_, password, _) = field(&mut rest);
+    Some(password).filter(|password| !password.is_empty())
 }
 
-struct Word {
-    text: String,
-    /// Whether a character was escaped with a backslash.
-    escaped: bool,
-}
-
-impl Word {
-    fn is_star(&self) -> bool {
-        self.text == "*" && !self.escaped
-    }
-}
-
-/// Reads a field up to a colon; also returns whether the line ended with it.
-fn word(rest: &mut std::str::Chars<'_>) -> (Word, bool) {
-    let mut word = Word {
-        text: String::new(),
-        escaped: false,
-    };
+/// Reads a field up to a colon. Also returns whether it is a star, which matches everything, and whether the line
+/// ends with it.
+fn field(rest: &mut std::str::Chars<'_>) -> (bool, String, bool) {
+    let (mut text, mut is_escaped) = (String::new(), false);
     while let Some(letter) = rest.next() {
         match letter {
-            ':' => return (word, false),
+            ':' => return (text == "*" && !is_escaped, text, false),
             '\\' => {
-                word.escaped = true;
-                word.text.extend(rest.next());
+                is_escaped = true;
+                text.extend(rest.next());
             }
-            other => word.text.push(other),
+            other => text.push(other),
         }
     }
-    (word, true)
+    (text == "*" && !is_escaped, text, true)
 }
 
 #[cfg(test)]

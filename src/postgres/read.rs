@@ -1,6 +1,5 @@
 //! Reads batches back as text that the server formats, independently of the code that writes them.
 
-use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -10,10 +9,11 @@ use super::address::TableAddress;
 use super::address::quoted;
 use super::escapes;
 use super::failure::{self, PgError, with_retries};
-use super::session::{Connector, Limit, PgSession, Purpose, Reach, wait};
+use super::session::{Connector, Limit, PgSession, Purpose, wait};
 use super::table::{self, EXTRA, ExistingTable};
 use crate::batch::range::{Range, written};
-use crate::batch::{BATCH_ID, COLUMNS, FieldType, Values, find_column};
+use crate::batch::{BATCH_ID, COLUMNS, FieldType, PlainRow, find_column};
+use crate::client::ClientOptions;
 use crate::error::{self, Failure};
 
 /// The number of rows read together.
@@ -25,27 +25,10 @@ const DOING: &str = "read the table";
 #[derive(Clone)]
 pub(crate) struct TableReader {
     address: TableAddress,
-    reach: Option<Reach>,
+    options: Option<ClientOptions>,
     range: Option<Range>,
     /// The columns to read; `None` for all.
     columns_to_read: Option<Vec<usize>>,
-}
-
-/// One row, as plain text.
-pub(crate) struct TableRow {
-    texts: [Option<String>; COLUMNS.len()],
-    /// Unknown fields, as JSON.
-    extra: Option<String>,
-}
-
-impl Values for TableRow {
-    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        self.texts[column].as_deref().map(Cow::Borrowed)
-    }
-
-    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
-        self.extra.as_deref().map(Cow::Borrowed)
-    }
 }
 
 /// The rows of a table, read on demand.
@@ -61,22 +44,22 @@ pub(crate) struct RowStream {
     session: Option<PgSession>,
     answers: Pin<Box<tokio_postgres::RowStream>>,
     /// The rows of the current group.
-    rows: std::vec::IntoIter<TableRow>,
+    rows: std::vec::IntoIter<PlainRow>,
 }
 
 impl TableReader {
     pub(crate) fn new(address: TableAddress) -> Self {
         Self {
             address,
-            reach: None,
+            options: None,
             range: None,
             columns_to_read: None,
         }
     }
 
     /// Sets how to connect to the server.
-    pub(crate) fn reach_as(&mut self, reach: Reach) {
-        self.reach = Some(reach);
+    pub(crate) fn connect_with(&mut self, options: ClientOptions) {
+        self.options = Some(options);
     }
 
     /// Limits reading to batches created in `range`, and to these columns: a table may contain many exports.
@@ -87,17 +70,17 @@ impl TableReader {
 
     /// Starts reading.
     pub(crate) fn open(&self) -> Result<RowStream, Failure> {
-        let reach = self.reach.clone().ok_or_else(|| {
+        let options = self.options.clone().ok_or_else(|| {
             let why = "no connection settings for the server of the table";
             Failure::new(error::Kind::Internal, why)
         })?;
         let address = self.address.clone();
-        wait(self.start(&Arc::new(Connector { address, reach })))
+        wait(self.start(&Arc::new(Connector { address, options })))
     }
 
     async fn start(&self, connector: &Arc<Connector>) -> Result<RowStream, Failure> {
         let open = async || open_table(connector).await;
-        let (session, found) = with_retries(connector.reach.policy, open).await?;
+        let (session, found) = with_retries(connector.options.retry_policy(), open).await?;
         let (mut fields, has_extra, unknown) = columns(&found, &connector.address)?;
         if let Some(columns_to_read) = &self.columns_to_read {
             fields.retain(|field| columns_to_read.contains(field));
@@ -141,11 +124,8 @@ fn row(
     from: &tokio_postgres::Row,
     fields: &[usize],
     has_extra: bool,
-) -> Result<TableRow, tokio_postgres::Error> {
-    let mut row = TableRow {
-        texts: [const { None }; COLUMNS.len()],
-        extra: None,
-    };
+) -> Result<PlainRow, tokio_postgres::Error> {
+    let mut row = PlainRow::default();
     for (index, &column) in fields.iter().enumerate() {
         let text: Option<&str> = from.try_get(index)?;
         row.texts[column] = text.map(|text| match COLUMNS[column].kind {
@@ -226,7 +206,7 @@ fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) 
 
 impl RowStream {
     /// Returns the next row; `None` after the last.
-    pub(crate) fn next(&mut self) -> Result<Option<TableRow>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<PlainRow>, Failure> {
         if self.rows.len() == 0 && self.session.is_some() {
             let rows = wait(self.next_group());
             self.rows = rows.map_err(|error| error.failure)?.into_iter();
@@ -235,7 +215,7 @@ impl RowStream {
     }
 
     /// Reads some rows. Closes the session after the last one, or after an error.
-    async fn next_group(&mut self) -> Result<Vec<TableRow>, PgError> {
+    async fn next_group(&mut self) -> Result<Vec<PlainRow>, PgError> {
         let mut rows = Vec::new();
         let Some(session) = self.session.take() else {
             return Ok(rows);

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 
 use tempfile::SpooledTempFile;
 
-use super::escapes::{self, HalfPair};
+use super::escapes;
 use super::table::{Layout, TableField};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::{Failure, Kind};
@@ -131,8 +131,7 @@ fn add_extra(batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
         bytes.extend_from_slice(&NULL);
         return Ok(false);
     };
-    let escaped = escapes::visible_in_json(&json)
-        .map_err(|HalfPair| "it contains an unpaired surrogate, which jsonb cannot store")?;
+    let escaped = escapes::visible_in_json(&json)?;
     let is_escaped = escaped.is_some();
     let json = escaped.unwrap_or(json);
     add_sized(bytes, |bytes| {
@@ -237,6 +236,8 @@ const IN_MEMORY: usize = 4 << 20;
 pub(super) struct RowSpool {
     file: SpooledTempFile,
     chunks: u64,
+    /// Chunks that were not read back yet.
+    left: u64,
     /// The total number of rows.
     pub(super) rows: u64,
 }
@@ -246,6 +247,7 @@ impl RowSpool {
         Self {
             file: SpooledTempFile::new(IN_MEMORY),
             chunks: 0,
+            left: 0,
             rows: 0,
         }
     }
@@ -267,45 +269,31 @@ impl RowSpool {
         Ok(())
     }
 
-    /// Reads all chunks, with `columns` columns each, from the start.
-    pub(super) fn read(&mut self, columns: usize) -> Result<SpooledRows<'_>, Failure> {
-        self.file.rewind().map_err(cannot_read_back)?;
-        Ok(SpooledRows {
-            columns,
-            left: self.chunks,
-            spool: self,
-        })
+    /// Starts to read from the first chunk.
+    pub(super) fn rewind(&mut self) -> Result<(), Failure> {
+        self.left = self.chunks;
+        self.file.rewind().map_err(cannot_read_back)
     }
-}
 
-/// Reads chunks back.
-pub(super) struct SpooledRows<'a> {
-    spool: &'a mut RowSpool,
-    columns: usize,
-    left: u64,
-}
-
-impl SpooledRows<'_> {
-    /// Returns the next chunk; `None` after the last.
-    pub(super) fn next(&mut self) -> Result<Option<RowChunk>, Failure> {
+    /// Returns the next chunk, with this many columns; `None` after the last.
+    pub(super) fn next(&mut self, columns: usize) -> Result<Option<RowChunk>, Failure> {
         if self.left == 0 {
             return Ok(None);
         }
         self.left -= 1;
-        self.take().map(Some).map_err(cannot_read_back)
+        self.take(columns).map(Some).map_err(cannot_read_back)
     }
 
-    fn take(&mut self) -> io::Result<RowChunk> {
-        let file = &mut self.spool.file;
+    fn take(&mut self, count: usize) -> io::Result<RowChunk> {
         let mut rows = [0; 4];
-        file.read_exact(&mut rows)?;
-        let mut columns = Vec::with_capacity(self.columns);
-        for _ in 0..self.columns {
+        self.file.read_exact(&mut rows)?;
+        let mut columns = Vec::with_capacity(count);
+        for _ in 0..count {
             let mut length = [0; 8];
-            file.read_exact(&mut length)?;
+            self.file.read_exact(&mut length)?;
             let length = usize::try_from(u64::from_be_bytes(length)).map_err(io::Error::other)?;
             let mut cells = vec![0; length];
-            file.read_exact(&mut cells)?;
+            self.file.read_exact(&mut cells)?;
             columns.push(cells);
         }
         Ok(RowChunk {
@@ -461,11 +449,11 @@ mod tests {
         }
         assert_eq!(spool.rows, 6);
         for _ in 0..2 {
-            let mut back = spool.read(2).expect("read");
+            spool.rewind().expect("read");
             for chunk in &chunks {
-                assert_eq!(back.next().expect("read").as_ref(), Some(chunk));
+                assert_eq!(spool.next(2).expect("read").as_ref(), Some(chunk));
             }
-            assert_eq!(back.next().expect("read"), None);
+            assert_eq!(spool.next(2).expect("read"), None);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ use super::address::{Host, Security};
 use super::failure::{self, PgError};
 use super::tls;
 use crate::client::ClientOptions;
-use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
 
 /// How long to wait for a session to close.
@@ -34,28 +32,6 @@ const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// A parameter of a statement, and its type.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
-
-/// How to connect to a server: trusted certificates, timeout and retries.
-#[derive(Clone)]
-pub(crate) struct Reach {
-    /// A certificate authority to trust in addition to the system's.
-    ca_cert: Option<PathBuf>,
-    pub(super) timeout: Duration,
-    pub(super) policy: RetryPolicy,
-}
-
-impl Reach {
-    pub(crate) fn new(manners: &ClientOptions) -> Self {
-        Self {
-            ca_cert: manners.ca_cert.clone(),
-            timeout: manners.timeout,
-            policy: RetryPolicy {
-                retries: manners.retries,
-                wait: manners.retry_wait,
-            },
-        }
-    }
-}
 
 /// How long a response may take.
 #[derive(Clone, Copy, Debug)]
@@ -76,20 +52,20 @@ pub(super) enum Purpose {
 /// Opens sessions with an address and connection settings.
 pub(super) struct Connector {
     pub(super) address: TableAddress,
-    pub(super) reach: Reach,
+    pub(super) options: ClientOptions,
 }
 
 impl Connector {
     pub(super) fn limit(&self, limit: Limit) -> Duration {
         match limit {
-            Limit::Short => self.reach.timeout,
+            Limit::Short => self.options.timeout,
             Limit::Long => self.lock_limit().saturating_add(GRACE),
         }
     }
 
     /// Returns how long to wait for a lock.
     pub(super) fn lock_limit(&self) -> Duration {
-        self.reach.timeout.saturating_mul(10)
+        self.options.timeout.saturating_mul(10)
     }
 
     /// Returns the value of a setting in the user's own options.
@@ -150,7 +126,7 @@ impl Connector {
         if security == Security::Disable {
             self.connect_with(&config, tokio_postgres::NoTls).await
         } else {
-            let tls = tls::connector(address, self.reach.ca_cert.as_deref())?;
+            let tls = tls::connector(address, self.options.ca_cert.as_deref())?;
             self.connect_with(&config, tls).await
         }
     }

@@ -207,7 +207,7 @@ impl Upsert {
         connector: &Arc<Connector>,
         spool: &mut RowSpool,
     ) -> Result<UpsertCounts, Failure> {
-        with_retries(connector.reach.policy, async || {
+        with_retries(connector.options.retry_policy(), async || {
             self.attempt(connector, spool).await
         })
         .await
@@ -366,8 +366,8 @@ impl Upsert {
         let doing = "copy batches";
         let fields = &self.layout.fields;
         let statement = self.layout.copy();
-        let mut chunks = spool.read(fields.len())?;
-        while let Some(chunk) = chunks.next()? {
+        spool.rewind()?;
+        while let Some(chunk) = spool.next(fields.len())? {
             let RowChunk { rows, columns } = &chunk;
             let mut arrays = Vec::new();
             for (field, cells) in fields.iter().zip(columns) {
@@ -401,7 +401,7 @@ impl Upsert {
 async fn commit_outcome(connector: &Arc<Connector>, number: i64) -> Result<CommitOutcome, Failure> {
     let doing = "ask for the result of the last transaction";
     let begun = Instant::now();
-    with_retries(connector.reach.policy, async || {
+    with_retries(connector.options.retry_policy(), async || {
         let session = connector.connect().await?;
         loop {
             let parameters: [Parameter<'_>; 1] = [(&number, Type::INT8)];
@@ -420,7 +420,7 @@ async fn commit_outcome(connector: &Arc<Connector>, number: i64) -> Result<Commi
                 Some("committed") => return Ok(CommitOutcome::Committed),
                 Some("aborted") => return Ok(CommitOutcome::Aborted),
                 Some("in progress") if begun.elapsed() < connector.lock_limit() => {
-                    tokio::time::sleep(PAUSE.min(connector.reach.timeout)).await;
+                    tokio::time::sleep(PAUSE.min(connector.options.timeout)).await;
                 }
                 _ => return Ok(CommitOutcome::Unknown),
             }

@@ -30,7 +30,7 @@ use crate::formats::csv::CsvOptions;
 use crate::formats::singer::SingerState;
 use crate::formats::{self, ExportInfo, ExportOutcome, Format, WriterOptions};
 use crate::pipeline::{self, Counts, Selection};
-use crate::postgres::{CopyLoader, Reach};
+use crate::postgres::CopyLoader;
 use crate::storage::temp_file;
 use crate::storage::{Compression, Location, Storage};
 use crate::terminal::{self, ProgressLine};
@@ -458,8 +458,7 @@ fn open_table(
         return Ok(None);
     };
     let options = context.settings()?.client_options()?;
-    let reach = Reach::new(&options);
-    let loader = CopyLoader::open(address, reach, &request.fields, args.selection.lenient)?;
+    let loader = CopyLoader::open(address, options, &request.fields, args.selection.lenient)?;
     Ok(Some(ExportSink::Table {
         loader: Box::new(loader),
         place: request.destination.place.clone(),

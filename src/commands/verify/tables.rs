@@ -5,7 +5,6 @@ use crate::batch::range::Range;
 use crate::cli::VerifyArgs;
 use crate::commands::context::Context;
 use crate::error::Failure;
-use crate::postgres::Reach;
 use crate::terminal;
 use crate::verify::RecordSource;
 
@@ -13,7 +12,7 @@ use crate::verify::RecordSource;
 pub(super) fn connect(source: &mut RecordSource, context: &Context) -> Result<(), Failure> {
     if let Some(table) = source.as_table() {
         let settings = context.settings()?;
-        table.reach_as(Reach::new(&settings.client_options()?));
+        table.connect_with(settings.client_options()?);
     }
     Ok(())
 }

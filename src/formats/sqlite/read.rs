@@ -1,13 +1,12 @@
 //! Reads the table `batches` of a database that an export wrote.
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::batch::{COLUMNS, Column, FieldType, Values, find_column};
+use crate::batch::{COLUMNS, Column, FieldType, PlainRow, find_column};
 use crate::error::{self, Failure};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, is_damage_error};
@@ -53,28 +52,13 @@ fn length(path: &Path) -> u64 {
 /// Reads the rows of the database at `path`.
 pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let table = ExportTable::open(path).map_err(ReadError::Aborted)?;
-    let columns = table.columns();
-    let info = FileInfo {
-        columns: Some(columns),
-        unknown: table.unknown().to_vec(),
-        keeps_unknown_fields: table.keeps_unknown_fields(),
+    table.each(each).map_err(ReadError::Aborted)?;
+    Ok(FileInfo {
+        columns: Some(table.columns()),
+        unknown: table.unknown,
+        keeps_unknown_fields: table.has_extra,
         ..FileInfo::default()
-    };
-    let mut count = 0;
-    let mut take = |row: &ExportRow| {
-        count += 1;
-        let record = Record {
-            values: row,
-            columns,
-            schema: Schema::Fixed,
-            known_valid: false,
-            place: RecordPlace::Batch(count),
-        };
-        each(&record)
-    };
-    match table.each(&mut take).map_err(ReadError::Aborted)? {
-        ControlFlow::Continue(()) | ControlFlow::Break(()) => Ok(info),
-    }
+    })
 }
 
 /// The table of a database that an export wrote.
@@ -87,26 +71,6 @@ struct ExportTable {
     has_extra: bool,
     /// Columns that are not fields of a batch.
     unknown: Vec<String>,
-}
-
-/// Receives the rows of a table one by one, and returns `Break` to stop.
-type Take<'a> = dyn FnMut(&ExportRow) -> Result<ControlFlow<()>, Failure> + 'a;
-
-/// A row, as plain text.
-struct ExportRow {
-    texts: [Option<String>; COLUMNS.len()],
-    /// Unknown fields, as JSON.
-    extra: Option<String>,
-}
-
-impl Values for ExportRow {
-    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        self.texts[column].as_deref().map(Cow::Borrowed)
-    }
-
-    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
-        self.extra.as_deref().map(Cow::Borrowed)
-    }
 }
 
 impl ExportTable {
@@ -148,23 +112,13 @@ impl ExportTable {
         })
     }
 
-    /// Returns whether it keeps fields that the interface does not know.
-    fn keeps_unknown_fields(&self) -> bool {
-        self.has_extra
-    }
-
-    /// Returns the names of columns that are not fields of a batch.
-    fn unknown(&self) -> &[String] {
-        &self.unknown
-    }
-
     /// Returns the fields that have a column, one bit each.
     fn columns(&self) -> u32 {
         self.columns.iter().fold(0, |all, column| all | 1 << column)
     }
 
-    /// Passes each row to `take`.
-    fn each(&self, take: &mut Take<'_>) -> Result<ControlFlow<()>, Failure> {
+    /// Passes each row to `each`, until that returns `Break`.
+    fn each(&self, each: &mut RecordHandler<'_>) -> Result<(), Failure> {
         let failure = |error| {
             damaged(&self.path, error).unwrap_or_else(|error| sqlite::failure(&self.path, error))
         };
@@ -181,25 +135,31 @@ impl ExportTable {
         let mut count = 0;
         while let Some(row) = rows.next().map_err(failure)? {
             count += 1;
-            let mut texts = [const { None }; COLUMNS.len()];
+            let mut values = PlainRow::default();
             for (place, &column) in self.columns.iter().enumerate() {
                 let cell = row.get_ref(place).map_err(failure)?;
                 match text(cell, COLUMNS[column].kind) {
-                    Ok(text) => texts[column] = text,
+                    Ok(text) => values.texts[column] = text,
                     Err(found) => {
                         let Column { name, kind, .. } = COLUMNS[column];
                         return Err(self.wrong_type(count, name, kind, found));
                     }
                 }
             }
-            let mut extra = None;
             if self.has_extra {
                 let cell = row.get_ref(self.columns.len()).map_err(failure)?;
-                extra = text(cell, FieldType::Text)
+                values.extra = text(cell, FieldType::Text)
                     .map_err(|found| self.wrong_type(count, EXTRA, FieldType::Text, found))?;
             }
-            if take(&ExportRow { texts, extra })? == ControlFlow::Break(()) {
-                return Ok(ControlFlow::Break(()));
+            let record = Record {
+                values: &values,
+                columns: self.columns(),
+                schema: Schema::Fixed,
+                known_valid: false,
+                place: RecordPlace::Batch(count),
+            };
+            if each(&record)? == ControlFlow::Break(()) {
+                return Ok(());
             }
             // A caller that stops after the first row only needs the columns, and should not wait for this check.
             if count == 1 {
@@ -209,7 +169,7 @@ impl ExportTable {
         if count == 0 {
             check_pages(&self.db, &self.path)?;
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     fn wrong_type(&self, row: u64, name: &str, kind: FieldType, found: &str) -> Failure {

@@ -19,7 +19,7 @@ use calamine::{Cell, DataRef, Reader as _, Xlsx, XlsxError};
 use chrono::DateTime;
 
 use crate::batch::{
-    BATCH_ID, COLUMNS, Column, FieldType, Timestamp, Values, find_column, find_heading, is_number,
+    BATCH_ID, COLUMNS, Column, FieldType, PlainRow, Timestamp, find_column, find_heading, is_number,
 };
 use crate::formats::record::{
     EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema,
@@ -57,7 +57,7 @@ pub(crate) fn read(
         let mut guard = SheetGuard::new(&package, &name)?;
         let mut cells = catch_panic(|| book.worksheet_cells_reader(&name))?;
         let mut header = Header::default();
-        let mut row = SheetRow::default();
+        let mut row = PlainRow::default();
         let mut at = None;
         loop {
             let cell = catch_panic(|| cells.next_cell())?;
@@ -66,7 +66,7 @@ pub(crate) fn read(
             if at.is_some() && at != next {
                 if header.is_read {
                     count += 1;
-                    if row.pass_on(&header, count, each)? == ControlFlow::Break(()) {
+                    if pass_on(&mut row, &header, count, each)? == ControlFlow::Break(()) {
                         return Ok(info);
                     }
                 } else {
@@ -80,7 +80,7 @@ pub(crate) fn read(
             at = next;
             guard.check(&cell)?;
             if header.is_read {
-                row.add(&header, &name, &cell, &mut info)?;
+                add_cell(&mut row, &header, &name, &cell, &mut info)?;
             } else {
                 header.add(place, cell.get_value())?;
             }
@@ -288,77 +288,65 @@ impl Header {
     }
 }
 
-/// The values of one row.
-#[derive(Default)]
-struct SheetRow {
-    cells: [Option<String>; COLUMNS.len()],
+/// Adds a cell to a row.
+fn add_cell(
+    row: &mut PlainRow,
+    header: &Header,
+    sheet: &str,
+    cell: &Cell<DataRef<'_>>,
+    info: &mut FileInfo,
+) -> Result<(), ReadError> {
+    let at = cell.get_position();
+    let place = at.1;
+    let value = cell.get_value();
+    let known = header.columns.iter().find(|(known, _)| *known == place);
+    let Some(&(_, column)) = known else {
+        if header.others.contains(&place) || text(FieldType::Text, value).is_none() {
+            return Ok(());
+        }
+        let cell = cell_name(at);
+        return Err(altered(format!(
+            "the sheet `{sheet}` has a value in {cell}, which is not in a column of the header"
+        )));
+    };
+    let Column { name, kind, .. } = COLUMNS[column];
+    let text = text(kind, value);
+    if let Some(found) = text
+        .as_deref()
+        .and_then(|text| wrong_type(kind, value, text))
+    {
+        let cell = cell_name(at);
+        let why = format!("`{name}` in {cell} of the sheet `{sheet}` is {found}");
+        if !is_text(value) || kind == FieldType::Text {
+            return Err(altered(why));
+        }
+        info.wrong_type.get_or_insert(why);
+    }
+    row.texts[column] = text;
+    Ok(())
 }
 
-impl SheetRow {
-    fn add(
-        &mut self,
-        header: &Header,
-        sheet: &str,
-        cell: &Cell<DataRef<'_>>,
-        info: &mut FileInfo,
-    ) -> Result<(), ReadError> {
-        let (row, place) = cell.get_position();
-        let value = cell.get_value();
-        let known = header.columns.iter().find(|(at, _)| *at == place);
-        let Some(&(_, column)) = known else {
-            if header.others.contains(&place) || text(FieldType::Text, value).is_none() {
-                return Ok(());
-            }
-            let cell = cell_name((row, place));
-            return Err(altered(format!(
-                "the sheet `{sheet}` has a value in {cell}, which is not in a column of the header"
-            )));
-        };
-        let Column { name, kind, .. } = COLUMNS[column];
-        let text = text(kind, value);
-        if let Some(found) = text
-            .as_deref()
-            .and_then(|text| wrong_type(kind, value, text))
-        {
-            let cell = cell_name((row, place));
-            let why = format!("`{name}` in {cell} of the sheet `{sheet}` is {found}");
-            if !is_text(value) || kind == FieldType::Text {
-                return Err(altered(why));
-            }
-            info.wrong_type.get_or_insert(why);
-        }
-        self.cells[column] = text;
-        Ok(())
+fn pass_on(
+    row: &mut PlainRow,
+    header: &Header,
+    count: u64,
+    each: &mut RecordHandler<'_>,
+) -> Result<ControlFlow<()>, ReadError> {
+    let columns = header.bits();
+    // A row that was emptied is not a batch.
+    if columns & 1 << BATCH_ID != 0 && row.texts.iter().all(Option::is_none) {
+        return Ok(ControlFlow::Continue(()));
     }
-
-    fn pass_on(
-        &mut self,
-        header: &Header,
-        count: u64,
-        each: &mut RecordHandler<'_>,
-    ) -> Result<ControlFlow<()>, ReadError> {
-        let columns = header.bits();
-        // A row that was emptied is not a batch.
-        if columns & 1 << BATCH_ID != 0 && self.cells.iter().all(Option::is_none) {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let record = Record {
-            values: &*self,
-            columns,
-            schema: Schema::Fixed,
-            known_valid: false,
-            place: RecordPlace::Batch(count),
-        };
-        let flow = each(&record).map_err(ReadError::Aborted);
-        self.cells = Default::default();
-        flow
-    }
-}
-
-impl Values for SheetRow {
-    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        self.cells[column].as_deref().map(Cow::Borrowed)
-    }
+    let record = Record {
+        values: &*row,
+        columns,
+        schema: Schema::Fixed,
+        known_valid: false,
+        place: RecordPlace::Batch(count),
+    };
+    let flow = each(&record).map_err(ReadError::Aborted);
+    *row = PlainRow::default();
+    flow
 }
 
 /// Describes a value that has another type than an export writes. An export writes invalid values as text, so

@@ -84,7 +84,9 @@ pub(crate) fn written(server: &Server, args: &[&str]) -> String {
 
 /// Exports NDJSON and returns the lines as values.
 fn values(server: &Server, args: &[&str]) -> Vec<Value> {
-    export(server, &[&["-f", "ndjson"], args].concat()).expect(0).json_lines()
+    export(server, &[&["-f", "ndjson"], args].concat())
+        .expect(0)
+        .json_lines()
 }
 
 /// Asserts that an export wrote each of `expected` exactly once, unchanged, in any order.
