@@ -3,9 +3,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of buffers to keep, and the maximum size of each.
-const MAX_BUFFERS: usize = 16;
-const MAX_SIZE: usize = 8 << 20;
+/// Maximum size of all free buffers together, and of each.
+const MAX_FREE: usize = 8 << 20;
+const MAX_SIZE: usize = 5 << 18;
 /// Capacities are multiples of this, so that a buffer also fits a slightly larger body.
 const STEP: usize = 64 << 10;
 
@@ -39,7 +39,8 @@ impl Buffers {
     /// Takes back a buffer that is no longer needed.
     pub(crate) fn recycle(&self, mut buffer: Vec<u8>) {
         let mut free = self.free();
-        if free.len() < MAX_BUFFERS && buffer.capacity() <= MAX_SIZE {
+        let size: usize = free.iter().map(Vec::capacity).sum();
+        if size < MAX_FREE && buffer.capacity() <= MAX_SIZE {
             buffer.clear();
             free.push(buffer);
         }

@@ -1,6 +1,5 @@
 //! One HTTP request and its response: sends, follows redirects, turns a status into an error, reads the body.
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -26,12 +25,8 @@ use crate::terminal::Stats;
 
 /// Bytes to read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;
-/// Maximum size of a body in memory.
-const BODY_LIMIT: usize = 256 << 20;
-/// Maximum number of bytes to allocate because of a `Content-Length` header.
-const PREALLOCATION_LIMIT: usize = 4 << 20;
-/// Bytes to allocate without a `Content-Length` header.
-const DEFAULT_BODY: usize = 64 << 10;
+/// Bytes to allocate for a body: more are read in pieces.
+const BUFFER: usize = 1 << 20;
 /// Maximum number of redirects to follow.
 const REDIRECTS: usize = 5;
 /// How often a request that the service did not process is sent again at once. Several workers may need this
@@ -64,7 +59,7 @@ pub(crate) struct Http {
     base_url: BaseUrl,
     timeout: Duration,
     stats: Arc<Stats>,
-    buffers: Buffers,
+    buffers: Arc<Buffers>,
 }
 
 impl Http {
@@ -121,7 +116,7 @@ impl Http {
             base_url: base_url.clone(),
             timeout,
             stats,
-            buffers: Buffers::default(),
+            buffers: Arc::default(),
         })
     }
 
@@ -180,9 +175,7 @@ impl Http {
         // A compressed body grows; a reused buffer often has the right size already.
         let content_length = inner.content_length();
         let content_length = content_length.and_then(|length| usize::try_from(length).ok());
-        let expected = content_length
-            .unwrap_or(DEFAULT_BODY)
-            .min(PREALLOCATION_LIMIT);
+        let expected = content_length.map_or(BUFFER, |length| length.min(BUFFER));
         let buffer = self.buffers.take(expected);
         let body = match Body::new(inner.headers(), buffer) {
             Some(body) => body,
@@ -192,7 +185,7 @@ impl Http {
                 return Err(request.failed(Fault::Broken(why)));
             }
             // The status is enough.
-            None => Body::Ignored,
+            None => Body::ignored(),
         };
         let response = Response {
             request: request.name(),
@@ -203,6 +196,7 @@ impl Http {
             deadline,
             timeout: self.timeout,
             stats: Arc::clone(&self.stats),
+            buffers: Arc::clone(&self.buffers),
         };
         if let Some(date) = response.date() {
             self.stats.set_clock(date);
@@ -277,6 +271,7 @@ pub(crate) struct Response {
     deadline: tokio::time::Instant,
     timeout: Duration,
     stats: Arc<Stats>,
+    buffers: Arc<Buffers>,
 }
 
 impl Response {
@@ -309,20 +304,23 @@ impl Response {
     }
 
     /// Reads until `length` bytes are available or the body ends; returns them as text, or `None` at the end.
+    /// The text may be a little longer or shorter.
     pub(crate) async fn text(
         &mut self,
         length: usize,
     ) -> Result<Option<Arc<String>>, ServiceError> {
-        while self.body.len() < length {
-            if !self.read_chunk(BODY_LIMIT).await? {
-                let text = self.take_text()?;
-                if self.body.len() > 0 {
-                    return Err(self.parse_error(ParseError::Cut));
-                }
-                return Ok(Some(text).filter(|text| !text.is_empty()).map(Arc::new));
-            }
+        let is_last = !self.fill(length).await?;
+        let next = if is_last {
+            Vec::new()
+        } else {
+            self.buffers.take(length)
+        };
+        let text = self.body.take_text(next, is_last);
+        let text = text.ok_or_else(|| self.broken("the response is not valid UTF-8"))?;
+        if is_last && self.body.len() > 0 {
+            return Err(self.parse_error(ParseError::Cut));
         }
-        Ok(Some(Arc::new(self.take_text()?)))
+        Ok((!is_last || !text.is_empty()).then(|| Arc::new(text)))
     }
 
     /// Returns whether the whole body was read.
@@ -330,19 +328,37 @@ impl Response {
         self.ended
     }
 
-    fn take_text(&mut self) -> Result<String, ServiceError> {
-        let text = self.body.take_text();
-        text.ok_or_else(|| self.broken("the response is not valid UTF-8"))
+    /// Waits for `other`, which is not the fault of the service: the time does not count as response time.
+    pub(crate) async fn pause<T>(&mut self, other: impl Future<Output = T>) -> T {
+        let paused = Instant::now();
+        let result = other.await;
+        self.deadline += paused.elapsed();
+        result
     }
 
     /// Reads the whole body, up to `limit` bytes.
     pub(super) async fn read_all(&mut self, limit: usize) -> Result<Vec<u8>, ServiceError> {
-        while self.read_chunk(limit).await? {}
+        if self.fill(limit + 1).await? {
+            return Err(self.broken("the response is too large"));
+        }
         Ok(self.body.take_bytes())
     }
 
-    /// Reads the next chunk, with at most `limit` bytes in memory; returns false at the end.
-    async fn read_chunk(&mut self, limit: usize) -> Result<bool, ServiceError> {
+    /// Reads until at least `length` bytes are available; returns false if the body ends before.
+    async fn fill(&mut self, length: usize) -> Result<bool, ServiceError> {
+        loop {
+            let available = self.body.decode(length);
+            if available.map_err(|_| self.fault(Fault::Garbled))? >= length {
+                return Ok(true);
+            }
+            if !self.read_chunk().await? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads the next chunk; returns false at the end.
+    async fn read_chunk(&mut self) -> Result<bool, ServiceError> {
         let chunk = match timeout_at(self.deadline, self.inner.chunk()).await {
             Ok(Ok(chunk)) => chunk,
             Ok(Err(error)) if error.is_timeout() => {
@@ -352,25 +368,15 @@ impl Response {
             Ok(Err(_)) => return Err(self.fault(Fault::Cut)),
             Err(_) => return Err(self.fault(Fault::TimedOut(self.timeout * 10))),
         };
-        let result = match &chunk {
-            Some(chunk) => {
-                self.stats.bytes.add(chunk.len() as u64);
-                self.body.push(chunk, limit)
-            }
-            None => self.body.finish(),
-        };
-        match result {
-            Ok(()) => {
-                self.ended = chunk.is_none();
-                Ok(chunk.is_some())
-            }
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                Err(self.broken("the response is too large"))
-            }
+        let Some(chunk) = chunk else {
+            self.ended = true;
             // Compressed data that ends too early was truncated.
-            Err(_) if chunk.is_none() => Err(self.fault(Fault::Cut)),
-            Err(_) => Err(self.fault(Fault::Garbled)),
-        }
+            let complete = self.body.finish();
+            return complete.map(|()| false).map_err(|_| self.fault(Fault::Cut));
+        };
+        self.stats.bytes.add(chunk.len() as u64);
+        self.body.push(chunk);
+        Ok(true)
     }
 
     /// Returns the error for a response that violates the interface.
@@ -450,7 +456,7 @@ impl Response {
         let status = self.inner.status().as_u16();
         let retry_after = retry_after(self.inner.headers());
         // Details are useful but not required.
-        while let Ok(true) = self.read_chunk(ERROR_LIMIT).await {}
+        let _ = self.fill(ERROR_LIMIT).await;
         let mut body = self.body.take_bytes();
         body.truncate(ERROR_LIMIT);
         let (detail, value) = redact::detail(&body);
