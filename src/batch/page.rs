@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Batch;
-use super::dedup::{Digest, Id};
+use super::dedup::{Arrival, Digest, Id};
 
 /// Ids of batches, with their creation date.
 pub(crate) type FirstPageIds = HashMap<Id, Option<i64>>;
@@ -19,6 +19,8 @@ pub(crate) struct Page {
     pub(crate) texts: Vec<Arc<String>>,
     /// The walk that the page belongs to; `None` for version 1.
     pub(crate) walk: Option<WalkId>,
+    /// Whether another part of the same page follows.
+    pub(crate) is_continued: bool,
 }
 
 impl Page {
@@ -52,16 +54,12 @@ impl Page {
         self.digests.iter().map(Digest::id).zip(seconds).collect()
     }
 
-    /// Keeps only the batches for whose id `keep` returns true.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Id) -> bool) {
-        let kept: Vec<bool> = self
-            .digests
-            .iter()
-            .map(|digest| keep(&digest.id()))
-            .collect();
-        let (mut batches, mut digests) = (kept.iter(), kept.iter());
-        self.batches.retain(|_| batches.next() == Some(&true));
-        self.digests.retain(|_| digests.next() == Some(&true));
+    /// Keeps only the batches that are new.
+    pub(crate) fn retain_new(&mut self, arrivals: &[Arrival]) {
+        let is_new = || arrivals.iter().map(|arrival| *arrival == Arrival::New);
+        let (mut batches, mut digests) = (is_new(), is_new());
+        self.batches.retain(|_| batches.next() == Some(true));
+        self.digests.retain(|_| digests.next() == Some(true));
     }
 
     /// Returns the memory used by the page.
@@ -75,6 +73,7 @@ impl Page {
         self.batches.clear();
         self.digests.clear();
         self.walk = None;
+        self.is_continued = false;
         let texts = self.texts.drain(..);
         texts.filter_map(|text| Arc::into_inner(text).map(String::into_bytes))
     }

@@ -77,6 +77,8 @@ pub(super) struct DecodedPage {
     pub(super) page: Page,
     /// Number of batches received, including dropped ones.
     pub(super) received: usize,
+    /// Number of batches that are received again because of a retry or a split.
+    pub(super) refetched: u64,
     pub(super) issues: DataIssues,
 }
 
@@ -120,6 +122,7 @@ impl PageDecoder {
         DecodedPage {
             page: std::mem::replace(&mut self.decoded.page, blank_page),
             received: self.decoded.received,
+            refetched: 0,
             issues: std::mem::take(&mut self.decoded.issues),
         }
     }

@@ -15,13 +15,16 @@ mod planner;
 mod queue;
 mod window;
 
-// One window, in each version.
+// One window: its pages, one after another, in each version.
+mod step;
 mod v1;
 mod v1_sample;
 mod v2;
+mod walk;
 
-// What walks share, and decoding the batches of one response.
+// One page: sending the request, and decoding the batches.
 mod decode;
+mod pending;
 mod session;
 
 // Duplicates, and services that repeat the same pages forever.

@@ -10,20 +10,22 @@ use crate::client::{Service, ServiceError, Session, Version};
 use crate::error::Failure;
 use crate::terminal::Stats;
 
-use super::decode::DataIssues;
+use super::decode::{DataIssues, DecodedPage};
 use super::planner::WindowPlanner;
 use super::progress::Progress;
-use super::queue::{QueueEvent, WindowOutcome, WindowQueue, WindowReport};
+use super::queue::{First, QueuedStep, Space, WindowQueue};
 use super::repeats::RepeatGuard;
 use super::session::FetchSession;
-use super::v1::V1Walk;
-use super::v2::V2Walk;
-use super::window::{FetchedWindow, WalkMode, WindowHint};
+use super::step::{WalkStep, WindowEnd};
+use super::walk::{Walk, WalkOptions};
+use super::window::{FetchedWindow, ROOM, WalkMode};
 use crate::batch::Page;
 use crate::batch::page::FirstPageIds;
 
 /// Maximum number of windows in the queue, per worker.
 const AHEAD: usize = 3;
+/// Why windows are given up.
+const MISSING_BATCHES: &str = "batches of the first page are missing from their windows";
 
 /// How to fetch a range.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +71,8 @@ pub(crate) struct Pages {
     version: Option<Version>,
     started: bool,
     queue: WindowQueue,
+    /// The space of the page returned last, which is still in use.
+    space: Option<Space>,
     /// Decides which windows to fetch next; `None` unless the range is split.
     planner: Option<WindowPlanner>,
     progress: Progress,
@@ -118,7 +122,8 @@ impl Pages {
                 Api::V2 => Some(Version::V2),
             },
             started: false,
-            queue: WindowQueue::new(options.workers, options.order == PageOrder::Lazy),
+            queue: WindowQueue::new(ROOM * options.workers, options.order == PageOrder::Lazy),
+            space: None,
             planner: None,
             progress: Progress::Unknown(range),
             has_v2: false,
@@ -154,50 +159,58 @@ impl Pages {
             self.choose_version().await?;
             self.queue.push(self.range, self.whole_mode());
         }
-        self.queue.request_page();
+        self.space = None;
         loop {
-            self.fill();
-            if self.queue.is_empty() {
-                if self.first_page.is_empty() {
-                    return Ok(None);
-                }
-                self.restart("batches of the first page are missing from their windows");
-                continue;
+            while let Some(step) = self.queue.try_step() {
+                self.handle(step);
             }
-            match self.queue.next().await? {
-                QueueEvent::Page(page, is_window) => {
-                    self.session.client.stats.pages.add(1);
-                    self.returned += page.batches.len() as u64;
-                    if let Some(share) = self.progress.add(&page) {
-                        self.session.client.stats.set_share(share);
-                    }
-                    if is_window && !self.first_page.is_empty() {
-                        for digest in &page.digests {
-                            let known = self.first_page.remove(&digest.id()).is_some();
-                            self.refetched += u64::from(known);
-                        }
-                    }
-                    return Ok(Some(page));
+            self.fill();
+            match self.queue.take_first()? {
+                First::Page(decoded, is_window, space) => {
+                    self.space = space;
+                    return Ok(Some(self.count(decoded, is_window)));
                 }
-                QueueEvent::PageRead(span) => {
-                    if let Some(planner) = &mut self.planner {
-                        planner.add_page(span);
-                    }
-                }
-                QueueEvent::Ended(report) => self.handle_outcome(report),
-                QueueEvent::Finished(totals) => {
-                    let Some(totals) = totals else {
-                        continue;
-                    };
+                First::Finished(Some(totals)) => {
                     if self.misses_first_page(&totals.fetched.window) {
-                        self.restart("batches of the first page are missing from their windows");
-                        continue;
+                        self.restart(MISSING_BATCHES);
+                    } else {
+                        self.fetched.push(totals.fetched);
+                        self.issues.add(totals.issues);
                     }
-                    self.fetched.push(totals.fetched);
-                    self.issues.add(totals.issues);
                 }
+                First::Finished(None) => {}
+                First::Pending if !self.queue.is_empty() => {
+                    let step = self.queue.next_step().await;
+                    self.handle(step);
+                }
+                First::Pending if self.first_page.is_empty() => return Ok(None),
+                First::Pending => self.restart(MISSING_BATCHES),
             }
         }
+    }
+
+    /// Counts a page that is returned to the caller.
+    fn count(&mut self, decoded: DecodedPage, is_window: bool) -> Page {
+        let DecodedPage {
+            page, refetched, ..
+        } = decoded;
+        self.session
+            .client
+            .stats
+            .pages
+            .add(u64::from(!page.is_continued));
+        self.returned += page.batches.len() as u64;
+        self.refetched += refetched;
+        if let Some(share) = self.progress.add(&page) {
+            self.session.client.stats.set_share(share);
+        }
+        if is_window && !self.first_page.is_empty() {
+            for digest in &page.digests {
+                let known = self.first_page.remove(&digest.id()).is_some();
+                self.refetched += u64::from(known);
+            }
+        }
+        page
     }
 
     /// Takes back a page that is no longer needed, so that its memory is reused.
@@ -301,75 +314,86 @@ impl Pages {
     /// so that one window sends a request while another decodes. Without a planner, another window might be
     /// useless.
     fn max_running(&self) -> usize {
-        let planned = self.planner.is_some() && self.options.order != PageOrder::Lazy;
-        self.session.client.limiter.allowed() + usize::from(planned)
+        let allowed = self.session.client.limiter.allowed();
+        match &self.planner {
+            Some(planner) => (allowed + 1).min(planner.max_walks()),
+            None => allowed,
+        }
     }
 
     /// Starts the next planned window; returns false if there is none.
     fn start(&mut self) -> bool {
-        let session = Arc::clone(&self.session);
-        let (version, whole) = (self.version, self.range);
-        let may_be_missing = self.options.api == Api::Auto && !self.has_v2;
-        let order = self.options.order;
-        let repeat_guard = Arc::clone(&self.repeat_guard);
-        self.queue.start(|window, mode, sender| async move {
-            let (sender, outcome) = if version == Some(Version::V1) {
-                let hint = match mode {
-                    WalkMode::V1(hint) => hint,
-                    _ => WindowHint::default(),
-                };
-                let mut walk =
-                    V1Walk::new(session, window, window == whole, hint, sender, repeat_guard);
-                let outcome = walk.run().await;
-                (walk.sender, outcome)
-            } else {
-                let mut walk = V2Walk::new(session, window, mode, may_be_missing, sender);
-                if order == PageOrder::AsReceived {
-                    walk = walk.in_order();
-                }
-                let outcome = walk.run().await;
-                (walk.sender, outcome)
-            };
-            sender.end(outcome.unwrap_or_else(WindowOutcome::Failed));
-        })
+        let options = WalkOptions {
+            session: Arc::clone(&self.session),
+            range: self.range,
+            version: self.version.unwrap_or(Version::V2),
+            may_be_missing: self.options.api == Api::Auto && !self.has_v2,
+            is_ordered: self.options.order == PageOrder::AsReceived,
+            repeat_guard: Arc::clone(&self.repeat_guard),
+        };
+        self.queue
+            .start(|window, mode| Walk::new(options, window, mode))
     }
 
-    /// Handles the outcome of a window.
-    fn handle_outcome(&mut self, mut report: WindowReport) {
-        match std::mem::replace(&mut report.outcome, WindowOutcome::Done) {
-            WindowOutcome::Done => {
-                let nothing = report.totals.fetched.batches == 0;
-                if let Some(planner) = self.planner.as_mut().filter(|_| nothing) {
-                    planner.add_empty(&report.totals.fetched.window);
+    /// Handles a step of a window.
+    fn handle(
+        &mut self,
+        QueuedStep {
+            number,
+            step,
+            space,
+        }: QueuedStep,
+    ) {
+        let end = match step {
+            WalkStep::Page(decoded) => {
+                if let (Some(planner), Some(span)) = (&mut self.planner, decoded.page.span()) {
+                    planner.add_page(span);
+                }
+                self.queue.add_page(number, decoded, space);
+                return;
+            }
+            WalkStep::End(end) => end,
+        };
+        match end {
+            WindowEnd::Done(issues) => {
+                let ended = self.queue.end(number, Ok(Some(issues)));
+                if let (Some((window, 0)), Some(planner)) = (ended, &mut self.planner) {
+                    planner.add_empty(&window);
                 }
             }
-            WindowOutcome::Replaced(parts) => self.queue.insert(&report, &parts),
-            WindowOutcome::Planned(planner, first) => {
+            // Reported when the window is first in the queue.
+            WindowEnd::Failed(failure) => drop(self.queue.end(number, Err(failure))),
+            end => {
+                if let Some((_, received)) = self.queue.end(number, Ok(None)) {
+                    self.replace(number, received, end);
+                }
+            }
+        }
+    }
+
+    /// Replaces a window with this number of batches by others.
+    fn replace(&mut self, number: u64, received: u64, end: WindowEnd) {
+        match end {
+            WindowEnd::Split(parts, first_page) => {
+                self.queue.insert_after(number, &parts);
+                // The batches of the first page are counted when they are received again.
+                self.refetched += received.saturating_sub(first_page.len() as u64);
+                if !first_page.is_empty() {
+                    self.has_v2 = true;
+                    self.first_page = first_page;
+                }
+            }
+            WindowEnd::Planned(planner, first_page) => {
                 self.has_v2 = true;
                 self.planner = Some(planner);
-                self.first_page = first;
+                self.first_page = first_page;
             }
-            WindowOutcome::Split(parts, first) => {
-                self.has_v2 = true;
-                self.first_page = first;
-                let parts: Vec<_> = parts
-                    .iter()
-                    .map(|part| (*part, WalkMode::UNORDERED))
-                    .collect();
-                self.queue.insert(&report, &parts);
-            }
-            WindowOutcome::OutOfRange => {
-                self.restart("the service returned batches outside the requested dates");
-            }
-            WindowOutcome::OutOfOrder => {
-                self.restart("batches are not in order of their creation date");
-            }
-            WindowOutcome::VersionMissing(error) => {
+            WindowEnd::Unreliable(why) => self.restart(why),
+            WindowEnd::VersionMissing(error) => {
                 self.fall_back(&error);
                 self.queue.push(self.range, self.whole_mode());
             }
-            // Reported when the window is first in the queue.
-            WindowOutcome::Failed(_) => {}
+            WindowEnd::Done(_) | WindowEnd::Failed(_) => {}
         }
     }
 

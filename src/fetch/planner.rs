@@ -6,13 +6,16 @@
 
 use chrono::Utc;
 
-use super::window::{self, LIKELY_FIRST, WalkMode};
+use super::window::{self, LIKELY_FIRST, ROOM, WalkMode};
 use crate::batch::page::PageSpan;
 use crate::batch::range::Range;
 
 /// Maximum number of pages in a window. It is lower for large pages, because a whole window may have to wait
 /// for the ones before it.
 const MAX_PAGES: f64 = 4.0;
+/// Bytes of all pages that may be received at the same time, if they are larger than usual.
+const IN_FLIGHT: usize = 8 << 20;
+const USUAL_PAGE: usize = 1 << 20;
 /// Windows are a little shorter than whole pages: a batch too many costs another request.
 const SLACK: f64 = 0.1;
 /// Minimum number of batches that prove an order.
@@ -31,6 +34,8 @@ pub(super) struct WindowPlanner {
     page: f64,
     /// Maximum number of pages in a window, given the page size.
     pages: f64,
+    /// Maximum number of windows to walk at the same time, given the page size.
+    max_walks: usize,
     /// Creation date of the first batch.
     first_second: i64,
     /// End of the windows planned so far.
@@ -62,16 +67,9 @@ struct Density {
     reason = "estimates of seconds and batches"
 )]
 impl WindowPlanner {
-    /// Plans `range`, whose first page has `bytes` bytes and batches created at `seen`. Pages of at most
-    /// `room` bytes per worker may wait in the queue. Returns `None` if the batches are not in date order
+    /// Plans `range`, whose first page has `bytes` bytes and batches created at `seen`. Returns `None` if the batches are not in date order
     /// (windows would then change the order), or if there are too few.
-    pub(super) fn new(
-        range: Range,
-        seen: &[i64],
-        bytes: usize,
-        workers: usize,
-        room: usize,
-    ) -> Option<Self> {
+    pub(super) fn new(range: Range, seen: &[i64], bytes: usize, workers: usize) -> Option<Self> {
         let (&first, &last) = (seen.first()?, seen.last()?);
         let newest_first = first > last;
         let ordered = if newest_first {
@@ -96,7 +94,12 @@ impl WindowPlanner {
             workers,
             page: seen.len() as f64,
             // Some windows turn out larger and still need room.
-            pages: (room / bytes.max(1) * 2 / 3).max(1) as f64,
+            pages: (ROOM / bytes.max(1) * 2 / 3).max(1) as f64,
+            max_walks: if bytes > USUAL_PAGE {
+                (IN_FLIGHT / bytes).max(1)
+            } else {
+                usize::MAX
+            },
             first_second,
             reached: first_second,
             last_second,
@@ -114,6 +117,11 @@ impl WindowPlanner {
         let worthwhile = planner.density() * planner.left() >= MIN_PAGES * planner.page;
         // Batches of a single second do not prove an order.
         (ordered && first != last && seen.len() >= MIN_BATCHES && worthwhile).then_some(planner)
+    }
+
+    /// Returns how many windows may be walked at the same time, so that memory does not depend on the page size.
+    pub(super) fn max_walks(&self) -> usize {
+        self.max_walks
     }
 
     /// Returns the number of batches per second at the end of the planned windows.
@@ -226,7 +234,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ROOM: usize = 5 << 19;
     const DAY: i64 = 86_400;
     const FIRST: i64 = 1_700_000_000;
 
@@ -260,7 +267,7 @@ mod tests {
         };
         let all = inside(&range);
         let Some(mut planner) =
-            WindowPlanner::new(range, &all[..page.min(all.len())], 600_000, workers, ROOM)
+            WindowPlanner::new(range, &all[..page.min(all.len())], 600_000, workers)
         else {
             return vec![(range, all.len() as u64)];
         };
@@ -331,15 +338,15 @@ mod tests {
         let seconds: Vec<i64> = (0..2500).map(|number| FIRST + number * 900).collect();
         let short = range(Some(FIRST), Some(FIRST + 2500 * 900));
         assert!(
-            WindowPlanner::new(short, &seconds[..1000], 600_000, 8, ROOM).is_none(),
+            WindowPlanner::new(short, &seconds[..1000], 600_000, 8).is_none(),
             "two pages and a half"
         );
         let later = range(Some(FIRST), Some(FIRST + 25_000 * 900));
-        assert!(WindowPlanner::new(later, &seconds[..1000], 600_000, 8, ROOM).is_some());
+        assert!(WindowPlanner::new(later, &seconds[..1000], 600_000, 8).is_some());
         let mut mixed = seconds[..1000].to_vec();
         mixed.swap(3, 900);
-        assert!(WindowPlanner::new(later, &mixed, 600_000, 8, ROOM).is_none());
-        assert!(WindowPlanner::new(later, &[], 1, 8, ROOM).is_none());
+        assert!(WindowPlanner::new(later, &mixed, 600_000, 8).is_none());
+        assert!(WindowPlanner::new(later, &[], 1, 8).is_none());
     }
 
     proptest! {

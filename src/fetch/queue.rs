@@ -1,60 +1,85 @@
-//! The queue of windows: workers fetch them in parallel, and their pages are returned in window order.
+//! The queue of windows: tasks walk them in parallel, and their pages are returned in window order.
 //!
-//! Each window has its own channel. Its pages wait until all pages of the windows before it are taken, so the
-//! order does not depend on the number of workers. Memory is bounded: the first window can always continue,
-//! the others only while there is room.
+//! All tasks send their pages over one channel. A page waits until all pages of the windows before its own
+//! are taken, so the order does not depend on the number of workers. Memory is bounded: the first window can
+//! always continue, the others only while there is room.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
 
 use super::decode::{DataIssues, DecodedPage};
-use super::planner::WindowPlanner;
+use super::step::WalkStep;
+use super::walk::Walk;
 use super::window::{FetchedWindow, WalkMode};
-use crate::batch::Page;
-use crate::batch::page::{FirstPageIds, PageSpan};
+use crate::batch::page::WalkId;
 use crate::batch::range::Range;
-use crate::client::ServiceError;
 use crate::error::Failure;
 
-/// Bytes per worker that may wait in all windows but the first.
-pub(super) const ROOM: usize = 5 << 19;
-/// Number of additional pages that may wait in the first window.
-const FIRST_PAGES: usize = 3;
-/// Maximum number of pages that may wait in one window, whatever their size.
-const MAX_PAGES: usize = 256;
+/// Bytes of additional pages that may wait in the first window.
+const FIRST_ROOM: usize = 3 << 20;
+/// Maximum number of steps in the channel. They are bounded by the room as well.
+const MAX_STEPS: usize = 256;
 
-/// How fetching a window ended.
-pub(super) enum WindowOutcome {
-    /// All pages were delivered.
-    Done,
-    /// The window has too many batches: fetch these windows instead, in this order.
-    Replaced(Vec<(Range, WalkMode)>),
-    /// The first page shows that there is work for several workers. Its batches will be received again.
-    Planned(WindowPlanner, FirstPageIds),
-    /// The first pages are not in date order, and the caller needs to know early which parts are complete:
-    /// fetch these windows instead. The batches of the first page will be received again.
-    Split(Vec<Range>, FirstPageIds),
-    /// The service returned batches outside the window, so date windows are not reliable.
-    OutOfRange,
-    /// The batches are not in date order.
-    OutOfOrder,
-    /// The service does not have the requested version.
-    VersionMissing(ServiceError),
-    Failed(Failure),
+/// The windows in order, with their pages.
+pub(super) struct WindowQueue {
+    windows: VecDeque<QueuedWindow>,
+    tasks: JoinSet<()>,
+    steps: (mpsc::Sender<QueuedStep>, mpsc::Receiver<QueuedStep>),
+    room: Arc<Room>,
+    last_number: u64,
+    running: usize,
+    /// The window that could not be fetched.
+    failed: Option<Range>,
+    /// Whether to walk only while the caller waits for a page.
+    is_lazy: bool,
 }
 
-/// Sent when a window ends.
-pub(super) struct WindowReport {
+/// A step of a walk, and the window that it belongs to.
+pub(super) struct QueuedStep {
+    pub(super) number: u64,
+    pub(super) step: WalkStep,
+    pub(super) space: Option<Space>,
+}
+
+struct QueuedWindow {
     number: u64,
-    pub(super) outcome: WindowOutcome,
-    pub(super) totals: WindowTotals,
+    window: Range,
+    mode: WalkMode,
+    is_started: bool,
+    /// The walk, if it is lazy. Otherwise a task has it.
+    walk: Option<Walk>,
+    pages: VecDeque<(DecodedPage, Option<Space>)>,
+    /// Number of batches received.
+    received: u64,
+    /// What was taken, and the walk that it belongs to.
+    totals: WindowTotals,
+    walk_id: Option<WalkId>,
+    /// How the walk ended; `None` before. It is reported once all pages are taken.
+    end: Option<QueuedEnd>,
 }
 
-/// Totals of a window so far.
+/// The end of a window: issues with the window as a whole, or `None` if its batches will be received again.
+type QueuedEnd = Result<Option<DataIssues>, Failure>;
+
+impl QueuedWindow {
+    /// Adds a page to the totals.
+    fn count(&mut self, decoded: &DecodedPage) {
+        let page = &decoded.page;
+        if page.walk != self.walk_id {
+            // The walk has restarted.
+            self.walk_id = page.walk;
+            self.totals = WindowTotals::new(self.window);
+        }
+        self.totals.fetched.pages += u64::from(!page.is_continued);
+        self.totals.fetched.batches += page.batches.len() as u64;
+        self.totals.issues.add(decoded.issues.clone());
+    }
+}
+
+/// Totals of a window.
 #[derive(Clone)]
 pub(super) struct WindowTotals {
     pub(super) fetched: FetchedWindow,
@@ -70,199 +95,42 @@ impl WindowTotals {
     }
 }
 
-/// Sent while a window is being fetched.
-enum WindowUpdate {
-    PageRead(PageSpan),
-    End(Box<WindowReport>),
-}
-
-/// A page that occupies room until it is taken.
-struct QueuedPage {
-    page: Page,
-    /// Totals up to and including this page.
-    totals: WindowTotals,
-    _room: Option<OwnedSemaphorePermit>,
-}
-
-/// The worker's side of a window.
-pub(super) struct WindowSender {
-    number: u64,
-    pages: mpsc::Sender<QueuedPage>,
-    updates: mpsc::UnboundedSender<WindowUpdate>,
-    room: Arc<Semaphore>,
-    /// Number of the first window in the queue.
-    first: watch::Receiver<u64>,
-    /// Room for pages of the first window only.
-    first_room: Arc<Semaphore>,
-    /// Number of pages that the caller has asked for.
-    demand: Arc<Semaphore>,
-    pub(super) totals: WindowTotals,
-}
-
-impl WindowSender {
-    /// Number of pages delivered so far.
-    pub(super) fn pages(&self) -> u64 {
-        self.totals.fetched.pages
-    }
-
-    /// Delivers a page; returns false if the run is over.
-    pub(super) async fn deliver(&mut self, decoded: DecodedPage) -> bool {
-        self.totals.fetched.pages += 1;
-        self.totals.fetched.batches += decoded.page.batches.len() as u64;
-        self.totals.issues.add(decoded.issues);
-        if let Some(span) = decoded.page.span() {
-            // Without a receiver, the run is over.
-            let _ = self.updates.send(WindowUpdate::PageRead(span));
-        }
-        let size = decoded.page.size();
-        // A page larger than all the room waits until its window is first.
-        let size = u32::try_from(size).unwrap_or(u32::MAX);
-        let number = self.number;
-        let room = tokio::select! {
-            biased;
-            room = async {
-                // Without a sender, the run is over.
-                let _ = self.first.wait_for(|first| *first == number).await;
-                Arc::clone(&self.first_room).acquire_owned().await
-            } => room.ok(),
-            room = Arc::clone(&self.room).acquire_many_owned(size) => room.ok(),
-        };
-        let page = QueuedPage {
-            page: decoded.page,
-            totals: self.totals.clone(),
-            _room: room,
-        };
-        self.pages.send(page).await.is_ok()
-    }
-
-    /// Waits until the caller asks for a page.
-    pub(super) async fn wait_for_demand(&self) {
-        if let Ok(demand) = self.demand.acquire().await {
-            demand.forget();
-        }
-    }
-
-    /// Resets the totals, because the window is fetched again from its start.
-    pub(super) fn reset(&mut self) {
-        self.totals = WindowTotals::new(self.totals.fetched.window);
-    }
-
-    /// Reports the outcome.
-    pub(super) fn end(self, outcome: WindowOutcome) {
-        let report = WindowReport {
-            number: self.number,
-            outcome,
-            totals: self.totals,
-        };
-        // Without a receiver, the run is over. The page channel closes after this message is sent.
-        let _ = self.updates.send(WindowUpdate::End(Box::new(report)));
-    }
-}
-
-/// The caller's side: windows in order, with their pages.
-pub(super) struct WindowQueue {
-    windows: VecDeque<QueuedWindow>,
-    updates: (
-        mpsc::UnboundedSender<WindowUpdate>,
-        mpsc::UnboundedReceiver<WindowUpdate>,
-    ),
-    room: Arc<Semaphore>,
-    first: watch::Sender<u64>,
-    first_room: Arc<Semaphore>,
-    demand: Arc<Semaphore>,
-    last_number: u64,
-    running: usize,
-    /// The window that could not be fetched.
-    failed: Option<Range>,
-    /// Whether to handle updates only when no page is waiting, so that no further window starts.
-    lazy: bool,
-}
-
-/// A window in the queue.
-struct QueuedWindow {
-    number: u64,
-    window: Range,
-    mode: WalkMode,
-    state: WindowState,
-    /// Totals up to the page taken last.
-    taken: WindowTotals,
-}
-
-impl QueuedWindow {
-    fn has_failed(&self) -> bool {
-        matches!(self.state, WindowState::Ended(_, WindowEnd::Failed(_)))
-    }
-}
-
-enum WindowState {
-    Planned,
-    /// The task is present until it is awaited.
-    Running(mpsc::Receiver<QueuedPage>, Option<JoinHandle<()>>),
-    /// The window has ended, but pages may still be waiting.
-    Ended(mpsc::Receiver<QueuedPage>, WindowEnd),
-}
-
-/// What happens once all pages of a window are taken.
-enum WindowEnd {
-    Done(WindowTotals),
-    /// Its batches will be received again from other windows.
-    Discarded,
-    Failed(Failure),
-}
-
-/// What happened in the queue.
-pub(super) enum QueueEvent {
-    /// A page, and whether its window is one of several.
-    Page(Page, bool),
-    /// A page was read that will be returned later.
-    PageRead(PageSpan),
-    /// A window has ended; its pages may not all be taken yet.
-    Ended(WindowReport),
+/// What is first in the queue.
+pub(super) enum First {
+    /// A page, whether its window is one of several, and the space that the page occupies.
+    Page(DecodedPage, bool, Option<Space>),
     /// All pages of a window are taken. `None` if its totals do not count.
     Finished(Option<WindowTotals>),
-}
-
-impl Drop for WindowQueue {
-    fn drop(&mut self) {
-        self.clear();
-    }
+    /// Nothing yet.
+    Pending,
 }
 
 impl WindowQueue {
-    pub(super) fn new(workers: usize, lazy: bool) -> Self {
+    /// Creates a queue in which `room` bytes of pages may wait.
+    pub(super) fn new(room: usize, is_lazy: bool) -> Self {
         Self {
             windows: VecDeque::new(),
-            updates: mpsc::unbounded_channel(),
-            room: Arc::new(Semaphore::new(ROOM * workers)),
-            first: watch::Sender::new(0),
-            first_room: Arc::new(Semaphore::new(FIRST_PAGES)),
-            demand: Arc::new(Semaphore::new(0)),
+            tasks: JoinSet::new(),
+            steps: mpsc::channel(MAX_STEPS),
+            room: Arc::new(Room::new(room)),
             last_number: 0,
             running: 0,
             failed: None,
-            lazy,
+            is_lazy,
         }
     }
 
-    /// Aborts all windows.
+    /// Drops all windows.
     pub(super) fn clear(&mut self) {
-        for queued in self.windows.drain(..) {
-            if let WindowState::Running(_, Some(task)) = queued.state {
-                task.abort();
-            }
-        }
+        self.tasks.abort_all();
+        self.windows.clear();
         self.running = 0;
     }
 
     /// Totals of the first window, up to the page taken last; `None` if its batches will be received again.
     pub(super) fn first_totals(&self) -> Option<&WindowTotals> {
-        let queued = self.windows.front()?;
-        match queued.state {
-            WindowState::Running(..) | WindowState::Ended(_, WindowEnd::Done(_)) => {
-                Some(&queued.taken)
-            }
-            WindowState::Planned | WindowState::Ended(..) => None,
-        }
+        let first = self.windows.front().filter(|first| first.is_started)?;
+        matches!(first.end, None | Some(Ok(Some(_)))).then_some(&first.totals)
     }
 
     /// The window that could not be fetched.
@@ -284,172 +152,303 @@ impl WindowQueue {
 
     /// Returns whether the first window has not been started yet.
     pub(super) fn waits_for_first(&self) -> bool {
-        let first = self.windows.front();
-        first.is_some_and(|queued| matches!(queued.state, WindowState::Planned))
+        self.windows.front().is_some_and(|first| !first.is_started)
     }
 
-    fn new_window(&mut self, window: Range, mode: WalkMode) -> QueuedWindow {
-        self.last_number += 1;
-        QueuedWindow {
-            number: self.last_number,
-            window,
-            mode,
-            state: WindowState::Planned,
-            taken: WindowTotals::new(window),
-        }
+    /// Returns whether any window has failed, even if the failure is not due to be reported yet.
+    pub(super) fn has_failed(&self) -> bool {
+        let is_failed = |queued: &QueuedWindow| matches!(queued.end, Some(Err(_)));
+        self.windows.iter().any(is_failed)
     }
 
-    /// Appends a window.
+    /// Adds a window at the end.
     pub(super) fn push(&mut self, window: Range, mode: WalkMode) {
-        let queued = self.new_window(window, mode);
-        self.windows.push_back(queued);
-        self.announce_first();
+        self.insert_at(self.windows.len(), &[(window, mode)]);
     }
 
-    /// Inserts `parts` right after the window of `report`.
-    pub(super) fn insert(&mut self, report: &WindowReport, parts: &[(Range, WalkMode)]) {
-        let position = self.position(report).map_or(0, |position| position + 1);
-        for (offset, (window, mode)) in parts.iter().enumerate() {
-            let queued = self.new_window(*window, *mode);
+    fn insert_at(&mut self, position: usize, windows: &[(Range, WalkMode)]) {
+        for (offset, (window, mode)) in windows.iter().enumerate() {
+            self.last_number += 1;
+            let queued = QueuedWindow {
+                number: self.last_number,
+                window: *window,
+                mode: *mode,
+                is_started: false,
+                walk: None,
+                pages: VecDeque::new(),
+                received: 0,
+                totals: WindowTotals::new(*window),
+                walk_id: None,
+                end: None,
+            };
             self.windows.insert(position + offset, queued);
         }
         self.announce_first();
     }
 
-    fn position(&self, report: &WindowReport) -> Option<usize> {
-        self.windows
-            .iter()
-            .position(|queued| queued.number == report.number)
-    }
-
     fn announce_first(&self) {
-        let number = self.windows.front().map_or(0, |queued| queued.number);
-        self.first
-            .send_if_modified(|first| std::mem::replace(first, number) != number);
-    }
-
-    /// Returns whether any window has failed, even if the failure is not due to be reported yet.
-    pub(super) fn has_failed(&self) -> bool {
-        self.windows.iter().any(QueuedWindow::has_failed)
+        if let Some(first) = self.windows.front() {
+            self.room.set_first(first.number);
+        }
     }
 
     /// Starts the first planned window; returns false if there is none. After a failure, only the windows
     /// before the failed one are fetched, one at a time.
-    pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
-        &mut self,
-        fetch: impl FnOnce(Range, WalkMode, WindowSender) -> F,
-    ) -> bool {
+    pub(super) fn start(&mut self, new_walk: impl FnOnce(Range, WalkMode) -> Walk) -> bool {
         let within = if self.has_failed() {
             1
         } else {
             self.windows.len()
         };
-        let planned = self
-            .windows
-            .iter_mut()
-            .take(within)
-            .find(|queued| matches!(queued.state, WindowState::Planned));
-        let Some(queued) = planned else {
+        let mut windows = self.windows.iter_mut().take(within);
+        let Some(queued) = windows.find(|queued| !queued.is_started) else {
             return false;
         };
-        let (sender, receiver) = mpsc::channel(MAX_PAGES);
-        let sender = WindowSender {
-            number: queued.number,
-            pages: sender,
-            updates: self.updates.0.clone(),
-            room: Arc::clone(&self.room),
-            first: self.first.subscribe(),
-            first_room: Arc::clone(&self.first_room),
-            demand: Arc::clone(&self.demand),
-            totals: WindowTotals::new(queued.window),
-        };
-        let task = tokio::spawn(fetch(queued.window, queued.mode, sender));
-        queued.state = WindowState::Running(receiver, Some(task));
+        let walk = new_walk(queued.window, queued.mode);
+        queued.is_started = true;
         self.running += 1;
+        if self.is_lazy {
+            queued.walk = Some(walk);
+        } else {
+            let (steps, room) = (self.steps.0.clone(), Arc::clone(&self.room));
+            self.tasks.spawn(run(walk, queued.number, steps, room));
+        }
         true
     }
 
-    /// Asks a lazy window for one more page.
-    pub(super) fn request_page(&self) {
-        if self.demand.available_permits() == 0 {
-            self.demand.add_permits(1);
+    /// Returns a step of any window if there is one already.
+    pub(super) fn try_step(&mut self) -> Option<QueuedStep> {
+        self.steps.1.try_recv().ok()
+    }
+
+    /// Waits for the next step of any window. At least one window must be running.
+    pub(super) async fn next_step(&mut self) -> QueuedStep {
+        let lazy = self.windows.front_mut().and_then(|first| {
+            let number = first.number;
+            first.walk.as_mut().map(|walk| (number, walk))
+        });
+        if let Some((number, walk)) = lazy {
+            return QueuedStep {
+                number,
+                step: walk.next().await,
+                space: None,
+            };
+        }
+        loop {
+            tokio::select! {
+                biased;
+                step = self.steps.1.recv() => return step.expect("the queue keeps a sender"),
+                Some(ended) = self.tasks.join_next() => {
+                    if let Err(error) = ended && error.is_panic() {
+                        std::panic::resume_unwind(error.into_panic());
+                    }
+                }
+            }
         }
     }
 
-    /// Waits for the next event. At least one window must be queued.
-    pub(super) async fn next(&mut self) -> Result<QueueEvent, Failure> {
-        if !self.lazy
-            && let Ok(update) = self.updates.1.try_recv()
-        {
-            return Ok(self.handle(update));
+    /// Returns the window with this number; `None` if it was dropped.
+    fn window(&mut self, number: u64) -> Option<&mut QueuedWindow> {
+        let mut windows = self.windows.iter_mut();
+        windows.find(|queued| queued.number == number)
+    }
+
+    /// Adds a page to its window.
+    pub(super) fn add_page(&mut self, number: u64, page: DecodedPage, space: Option<Space>) {
+        if let Some(queued) = self.window(number) {
+            queued.received += page.page.batches.len() as u64;
+            queued.pages.push_back((page, space));
         }
-        let queued = self.windows.front_mut().expect("a window");
-        let pages = match &mut queued.state {
-            WindowState::Planned => None,
-            WindowState::Running(pages, _) | WindowState::Ended(pages, _) => Some(pages),
+    }
+
+    /// Ends a window; returns it with the number of its batches, or `None` if it was dropped.
+    pub(super) fn end(&mut self, number: u64, end: QueuedEnd) -> Option<(Range, u64)> {
+        let queued = self.window(number)?;
+        queued.walk = None;
+        queued.end = Some(end);
+        let ended = (queued.window, queued.received);
+        self.running -= 1;
+        Some(ended)
+    }
+
+    /// Adds windows that follow the one with this number.
+    pub(super) fn insert_after(&mut self, number: u64, windows: &[(Range, WalkMode)]) {
+        let mut numbers = self.windows.iter().map(|queued| queued.number);
+        if let Some(position) = numbers.position(|queued| queued == number) {
+            self.insert_at(position + 1, windows);
+        }
+    }
+
+    /// Takes what is first, or the failure of the first window.
+    pub(super) fn take_first(&mut self) -> Result<First, Failure> {
+        let Some(first) = self.windows.front_mut() else {
+            return Ok(First::Pending);
         };
-        let page = tokio::select! {
-            biased;
-            page = async { pages?.recv().await }, if pages.is_some() => page,
-            update = self.updates.1.recv() => {
-                return Ok(self.handle(update.expect("the queue keeps a sender")));
-            }
-        };
-        if let Some(page) = page {
-            queued.taken = page.totals;
-            let is_window = matches!(queued.mode, WalkMode::Window { .. });
-            return Ok(QueueEvent::Page(page.page, is_window));
+        if let Some((page, space)) = first.pages.pop_front() {
+            first.count(&page);
+            let is_window = matches!(first.mode, WalkMode::Window { .. });
+            return Ok(First::Page(page, is_window, space));
         }
-        if let WindowState::Running(_, task) = &mut queued.state {
-            // The pages have ended; the report follows, unless the task panicked.
-            if let Some(task) = task.take()
-                && let Err(error) = task.await
-                && error.is_panic()
-            {
-                std::panic::resume_unwind(error.into_panic());
-            }
-            let update = self.updates.1.recv().await;
-            return Ok(self.handle(update.expect("the queue keeps a sender")));
+        if first.end.is_none() {
+            return Ok(First::Pending);
         }
-        let queued = self.windows.pop_front().expect("a window");
+        let first = self.windows.pop_front().expect("the first window");
         self.announce_first();
-        match queued.state {
-            WindowState::Ended(_, WindowEnd::Done(totals)) => {
-                Ok(QueueEvent::Finished(Some(totals)))
-            }
-            WindowState::Ended(_, WindowEnd::Failed(failure)) => {
-                self.failed = Some(queued.window);
+        match first.end.transpose() {
+            Ok(end) => Ok(First::Finished(end.flatten().map(|issues| {
+                let mut totals = first.totals;
+                totals.issues.add(issues);
+                totals
+            }))),
+            Err(failure) => {
+                self.failed = Some(first.window);
                 Err(failure)
             }
-            _ => Ok(QueueEvent::Finished(None)),
+        }
+    }
+}
+
+/// Walks a window and sends each step, until the end or until the queue is gone.
+async fn run(mut walk: Walk, number: u64, steps: mpsc::Sender<QueuedStep>, room: Arc<Room>) {
+    loop {
+        let step = walk.next().await;
+        let (space, is_end) = match &step {
+            WalkStep::Page(page) => (Some(room.acquire(number, page.page.size()).await), false),
+            WalkStep::End(_) => (None, true),
+        };
+        let step = QueuedStep {
+            number,
+            step,
+            space,
+        };
+        if steps.send(step).await.is_err() || is_end {
+            return;
+        }
+    }
+}
+
+/// The memory for pages that wait in the queue.
+pub(super) struct Room {
+    size: usize,
+    state: Mutex<RoomState>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct RoomState {
+    /// Number of the first window in the queue.
+    first: u64,
+    used: usize,
+    /// Used by pages that got their space because their window was first.
+    used_by_first: usize,
+}
+
+/// The space of one page; free again when dropped.
+pub(super) struct Space {
+    room: Arc<Room>,
+    size: usize,
+    is_first: bool,
+}
+
+impl Room {
+    fn new(size: usize) -> Self {
+        Self {
+            size,
+            state: Mutex::default(),
+            changed: Notify::new(),
         }
     }
 
-    fn handle(&mut self, update: WindowUpdate) -> QueueEvent {
-        let mut report = match update {
-            WindowUpdate::PageRead(span) => return QueueEvent::PageRead(span),
-            WindowUpdate::End(report) => *report,
-        };
-        // An aborted window is no longer in the queue.
-        let Some(position) = self.position(&report) else {
-            return QueueEvent::Finished(None);
-        };
-        self.running -= 1;
-        let queued = &mut self.windows[position];
-        if let WindowState::Running(pages, _) =
-            std::mem::replace(&mut queued.state, WindowState::Planned)
-        {
-            let end = match std::mem::replace(&mut report.outcome, WindowOutcome::Done) {
-                WindowOutcome::Done => WindowEnd::Done(report.totals.clone()),
-                // Reported when the window is first in the queue.
-                WindowOutcome::Failed(failure) => WindowEnd::Failed(failure),
-                other => {
-                    report.outcome = other;
-                    WindowEnd::Discarded
-                }
-            };
-            queued.state = WindowState::Ended(pages, end);
+    fn state(&self) -> MutexGuard<'_, RoomState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_first(&self, number: u64) {
+        self.state().first = number;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits for space for a page of this window. Larger pages than all the room wait until their window is
+    /// first.
+    async fn acquire(self: &Arc<Self>, number: u64, size: usize) -> Space {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(is_first) = self.try_acquire(number, size) {
+                let room = Arc::clone(self);
+                return Space {
+                    room,
+                    size,
+                    is_first,
+                };
+            }
+            changed.await;
         }
-        QueueEvent::Ended(report)
+    }
+
+    /// Takes space; returns whether it was given because the window is first, or `None` if there is none.
+    fn try_acquire(&self, number: u64, size: usize) -> Option<bool> {
+        let mut state = self.state();
+        let by_first = state.used_by_first;
+        if state.first == number && (by_first == 0 || by_first + size <= FIRST_ROOM) {
+            state.used_by_first += size;
+            Some(true)
+        } else if state.used + size <= self.size {
+            state.used += size;
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        let mut state = self.room.state();
+        if self.is_first {
+            state.used_by_first -= self.size;
+        } else {
+            state.used -= self.size;
+        }
+        drop(state);
+        self.room.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_window_always_has_space_for_a_page() {
+        let room = Room::new(100);
+        room.set_first(1);
+        assert_eq!(room.try_acquire(2, 60), Some(false));
+        assert_eq!(room.try_acquire(3, 60), None, "full");
+        assert_eq!(room.try_acquire(3, 40), Some(false));
+        assert_eq!(
+            room.try_acquire(1, 1 << 30),
+            Some(true),
+            "whatever its size"
+        );
+        assert_eq!(room.try_acquire(1, 1), None, "one at a time");
+        assert_eq!(room.try_acquire(2, 1 << 30), None, "not first");
+    }
+
+    #[test]
+    fn space_is_free_again_when_dropped() {
+        let room = Arc::new(Room::new(100));
+        let space = |size, is_first| Space {
+            room: Arc::clone(&room),
+            size,
+            is_first,
+        };
+        assert_eq!(room.try_acquire(2, 100), Some(false));
+        drop(space(100, false));
+        room.set_first(2);
+        assert_eq!(room.try_acquire(2, FIRST_ROOM), Some(true));
+        assert_eq!(room.try_acquire(2, 100), Some(false), "the other room too");
+        assert_eq!(room.try_acquire(2, 1), None);
+        drop(space(FIRST_ROOM, true));
+        assert_eq!(room.try_acquire(2, 1), Some(true));
     }
 }

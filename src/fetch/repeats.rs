@@ -20,6 +20,9 @@ pub(crate) struct ReceivedPages {
     walk: Option<WalkId>,
     /// Consecutive pages with only batches that the same walk has received before.
     repeated: u32,
+    /// Whether an earlier part of the current page has a new batch, and whether it has any batch.
+    has_new: bool,
+    has_any: bool,
 }
 
 impl ReceivedPages {
@@ -28,6 +31,8 @@ impl ReceivedPages {
             known: DedupSet::new(),
             walk: None,
             repeated: 0,
+            has_new: false,
+            has_any: false,
         }
     }
 
@@ -37,11 +42,17 @@ impl ReceivedPages {
             self.begin(page.walk);
         }
         let noted = self.known.add(&page.digests);
-        if noted.is_progress {
-            self.repeated = 0;
-        } else if page.walk.is_some() && !page.batches.is_empty() {
-            // An empty page is legal. It neither counts nor resets the counter.
-            self.repeated += 1;
+        self.has_new |= noted.is_progress;
+        self.has_any |= !page.batches.is_empty();
+        if !page.is_continued {
+            let has_new = std::mem::take(&mut self.has_new);
+            let has_any = std::mem::take(&mut self.has_any);
+            if has_new {
+                self.repeated = 0;
+            } else if page.walk.is_some() && has_any {
+                // An empty page is legal. It neither counts nor resets the counter.
+                self.repeated += 1;
+            }
         }
         if self.is_looping() {
             let why = format!(
@@ -66,6 +77,7 @@ impl ReceivedPages {
         }
         self.walk = walk;
         self.repeated = 0;
+        (self.has_new, self.has_any) = (false, false);
     }
 }
 
@@ -157,6 +169,19 @@ mod tests {
             taken(&mut ReceivedPages::new(), (0..100).map(circle)),
             40 + 9
         );
+    }
+
+    #[test]
+    fn the_parts_of_a_page_count_as_one() {
+        let part = |_| Page {
+            is_continued: true,
+            ..page(1, false, 0..3)
+        };
+        let mut received = ReceivedPages::new();
+        assert_eq!(taken(&mut received, (0..50).map(part)), usize::MAX);
+        // The last parts of nine pages that repeat the first.
+        let last = |_| page(1, false, 0..3);
+        assert_eq!(taken(&mut received, (0..50).map(last)), 1 + 9);
     }
 
     #[test]

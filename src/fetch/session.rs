@@ -6,8 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::batch::Page;
 use crate::client::Session;
 
-/// Maximum number of blank pages to keep.
+/// Maximum number of blank pages to keep, and of batches for which each may have memory.
 const MAX_BLANK_PAGES: usize = 16;
+const MAX_BATCHES: usize = 1500;
 
 pub(super) struct FetchSession {
     pub(super) client: Session,
@@ -56,7 +57,7 @@ impl FetchSession {
             self.client.service.buffers().recycle(buffer);
         }
         let mut blank_pages = self.blank_pages();
-        if blank_pages.len() < MAX_BLANK_PAGES {
+        if blank_pages.len() < MAX_BLANK_PAGES && page.batches.capacity() <= MAX_BATCHES {
             blank_pages.push(page);
         }
     }

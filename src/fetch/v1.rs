@@ -4,96 +4,132 @@
 //! part. If it has too many batches, it is requested as a whole and then second by second: batches on whole
 //! seconds are then complete, and between them there is as much as version 1 returns.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
-
-use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
-use super::queue::{WindowOutcome, WindowSender};
+use super::decode::{DataIssues, DecodedPage, ResponseInfo};
+use super::pending::{NextPart, PagePart, PendingPage, V1_LIMIT};
 use super::repeats::RepeatGuard;
 use super::session::FetchSession;
+use super::step::{WalkStep, WindowEnd};
 use super::v1_sample::{self, CreationSample};
 use super::window::{self, WindowHint};
-use crate::batch::Batch;
-use crate::batch::dedup::Id;
+use crate::batch::dedup::{Arrival, DedupSet};
+use crate::batch::page::FirstPageIds;
 use crate::batch::range::Range;
-use crate::client::{PageRequest, Permit, Response, ServiceError, Version};
+use crate::client::{ServiceError, Version};
 use crate::error::Failure;
 
-/// A response with this many batches may be incomplete (interface, section 8).
-const LIMIT: usize = 1000;
 /// Status codes for a response that would be too large (interface, section 8).
 const TOO_LARGE: [u16; 2] = [413, 422];
-/// Bytes to read of a response at a time.
-const CHUNK: usize = 1 << 20;
-/// Fetches one window.
-pub(super) struct V1Walk {
+
+/// Requests windows of version 1.
+struct Requester {
     session: Arc<FetchSession>,
-    window: Range,
-    is_whole_range: bool,
-    hint: WindowHint,
-    pub(super) sender: WindowSender,
-    repeat_guard: Arc<RepeatGuard>,
+    /// The whole range. Messages name every other window.
+    range: Range,
 }
 
-/// The response for one window.
-enum V1Response {
-    Complete(DecodedPage),
-    /// Too many batches, so the response may be incomplete; a sample of the creation dates.
-    Oversized(CreationSample),
+impl Requester {
+    fn request(&self, window: Range) -> PendingPage {
+        let info = ResponseInfo {
+            window: (window != self.range).then_some(window),
+            page: 1,
+        };
+        PendingPage::new(&self.session, Version::V1, window, None, info)
+    }
+}
+
+/// Walks a window that can be split.
+pub(super) struct V1Walk {
+    requester: Requester,
+    window: Range,
+    halves: [Range; 2],
+    hint: WindowHint,
+    pending: Option<PendingPage>,
+    sample: CreationSample,
+    /// Number of batches returned.
+    returned: u64,
+    is_done: bool,
 }
 
 impl V1Walk {
-    /// Prepares to fetch `window`, which may be the whole range.
+    /// Prepares to walk `window`, which consists of `halves`.
     pub(super) fn new(
         session: Arc<FetchSession>,
+        range: Range,
         window: Range,
-        is_whole_range: bool,
+        halves: [Range; 2],
         hint: WindowHint,
-        sender: WindowSender,
-        repeat_guard: Arc<RepeatGuard>,
     ) -> Self {
         Self {
-            session,
+            requester: Requester { session, range },
             window,
-            is_whole_range,
+            halves,
             hint,
-            sender,
-            repeat_guard,
+            pending: None,
+            sample: CreationSample::default(),
+            returned: 0,
+            is_done: false,
         }
     }
 
-    pub(super) async fn run(&mut self) -> Result<WindowOutcome, Failure> {
-        let Some(halves) = window::halves(&self.window) else {
-            return self.fetch_dense().await;
-        };
-        match self.fetch(self.window).await {
-            Ok(V1Response::Complete(decoded)) => {
-                self.sender.deliver(decoded).await;
-                Ok(WindowOutcome::Done)
-            }
-            Ok(V1Response::Oversized(sample)) => {
-                Ok(WindowOutcome::Replaced(sample.cut(&self.window, self.hint)))
-            }
-            Err(error) if error.refuses_batches(&TOO_LARGE) => {
-                log::info!("{error}; requesting half of the window");
-                match self.hint.newest_first {
-                    Some(newest_first) => Ok(WindowOutcome::Replaced(v1_sample::ordered_parts(
-                        halves.into(),
-                        newest_first,
-                        0,
-                    ))),
-                    None => self.find_order(halves).await,
-                }
-            }
-            Err(error) => Err(error.into()),
+    pub(super) async fn next(&mut self) -> Result<WalkStep, Failure> {
+        if self.is_done {
+            return Ok(WalkStep::End(WindowEnd::Done(DataIssues::default())));
         }
+        loop {
+            let pending = self
+                .pending
+                .get_or_insert_with(|| self.requester.request(self.window));
+            let part = match pending.next().await {
+                Ok(part) => part,
+                Err(error) if error.refuses_batches(&TOO_LARGE) => {
+                    log::info!("{error}; requesting half of the window");
+                    return self.split_in_half().await.map(WalkStep::End);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let PagePart {
+                mut decoded,
+                is_retry,
+                next,
+            } = part;
+            if is_retry {
+                self.sample = CreationSample::default();
+                decoded.refetched = std::mem::take(&mut self.returned);
+            }
+            self.is_done = matches!(next, NextPart::Page(_));
+            let is_enough = self.sample.add_all(&decoded.page.batches);
+            if decoded.received < V1_LIMIT {
+                self.returned += decoded.page.batches.len() as u64;
+                decoded.page.is_continued = !self.is_done;
+                return Ok(WalkStep::Page(decoded));
+            }
+            self.requester.session.recycle(decoded.page);
+            if is_enough || self.is_done {
+                self.pending = None;
+                let sample = std::mem::take(&mut self.sample);
+                let parts = sample.cut(&self.window, self.hint);
+                return Ok(WalkStep::End(WindowEnd::Split(parts, FirstPageIds::new())));
+            }
+        }
+    }
+
+    /// Splits the window after the service refused it.
+    async fn split_in_half(&self) -> Result<WindowEnd, Failure> {
+        let (parts, newest_first) = match self.hint.newest_first {
+            Some(newest_first) => (self.halves.into(), newest_first),
+            None => self.find_order().await?,
+        };
+        let parts = v1_sample::ordered_parts(parts, newest_first, 0);
+        Ok(WindowEnd::Split(parts, FirstPageIds::new()))
     }
 
     /// Requests parts of a refused window, earliest first, until one shows in which order the service returns
     /// batches. The parts must be fetched in that order.
-    async fn find_order(&self, [earlier, later]: [Range; 2]) -> Result<WindowOutcome, Failure> {
+    async fn find_order(&self) -> Result<(Vec<Range>, bool), Failure> {
+        let [earlier, later] = self.halves;
         let mut pending = vec![later, earlier];
         let mut complete = Vec::new();
         let mut batches = 0;
@@ -101,16 +137,14 @@ impl V1Walk {
         while newest_first.is_none()
             && let Some(window) = pending.pop()
         {
-            match self.fetch(window).await {
-                Ok(V1Response::Complete(decoded)) => {
-                    newest_first =
-                        v1_sample::is_newest_first(&decoded.page.created().collect::<Vec<_>>());
-                    batches += decoded.received;
+            match self.sample(window).await {
+                Ok((sample, received)) if received < V1_LIMIT => {
+                    newest_first = sample.order();
+                    batches += received;
                     complete.push(window);
-                    self.session.recycle(decoded.page);
                 }
-                Ok(V1Response::Oversized(sample)) => {
-                    newest_first = Some(sample.is_newest_first());
+                Ok((sample, _)) => {
+                    newest_first = Some(sample.order().unwrap_or_default());
                     pending.push(window);
                 }
                 Err(error) if error.refuses_batches(&TOO_LARGE) => {
@@ -127,34 +161,32 @@ impl V1Walk {
         }
         pending.reverse();
         let parts = [joined(complete, batches), pending].concat();
-        Ok(WindowOutcome::Replaced(v1_sample::ordered_parts(
-            parts,
-            newest_first.unwrap_or_default(),
-            0,
-        )))
+        Ok((parts, newest_first.unwrap_or_default()))
     }
 
-    /// Requests `window` until its response is read or known to be too large.
-    async fn fetch(&self, window: Range) -> Result<V1Response, ServiceError> {
-        let request = PageRequest::new(Version::V1, &window, None);
-        let info = ResponseInfo {
-            window: (!self.is_whole_range || window != self.window).then_some(window),
-            page: 1,
-        };
-        let session = &self.session;
-        let read = |response, permit| {
-            let decoder =
-                PageDecoder::new(Version::V1, session.lenient, info, session.blank_page());
-            read(session, response, permit, decoder)
-        };
-        session.client.request(&request, read).await
+    /// Samples the creation dates of `window`; also returns the number of batches received.
+    async fn sample(&self, window: Range) -> Result<(CreationSample, usize), ServiceError> {
+        let mut pending = self.requester.request(window);
+        let mut sample = CreationSample::default();
+        loop {
+            let part = pending.next().await?;
+            if part.is_retry {
+                sample = CreationSample::default();
+            }
+            let DecodedPage { page, received, .. } = part.decoded;
+            let is_enough = sample.add_all(&page.batches);
+            self.requester.session.recycle(page);
+            if is_enough || matches!(part.next, NextPart::Page(_)) {
+                return Ok((sample, received));
+            }
+        }
     }
 }
 
 /// Joins adjacent `windows` if one response can hold all their batches.
 fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
     match (windows.first(), windows.last()) {
-        (Some(first), Some(last)) if batches < LIMIT => vec![Range {
+        (Some(first), Some(last)) if batches < V1_LIMIT => vec![Range {
             start: first.start,
             ..*last
         }],
@@ -162,176 +194,167 @@ fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
     }
 }
 
-/// Reads a response. If it is too large, only the creation dates are sampled.
-async fn read(
-    session: &FetchSession,
-    mut response: Response,
-    permit: Permit,
-    mut decoder: PageDecoder,
-) -> Result<V1Response, ServiceError> {
-    let mut sample = CreationSample::default();
-    while let Some(text) = response.text(CHUNK).await? {
-        decoder
-            .feed(&text)
-            .map_err(|error| response.parse_error(error))?;
-        if decoder.decoded.received >= LIMIT {
-            let page = decoder.take(session.blank_page()).page;
-            let created = |batch: &Batch| batch.created().map(|created| created.second);
-            let is_enough = page.batches.iter().any(|batch| sample.add(created(batch)));
-            session.recycle(page);
-            if is_enough {
-                return Ok(V1Response::Oversized(sample));
-            }
-        }
-    }
-    permit.succeeded();
-    let (decoded, _) = decoder
-        .finish()
-        .map_err(|error| response.parse_error(error))?;
-    Ok(if decoded.received < LIMIT {
-        V1Response::Complete(decoded)
-    } else {
-        V1Response::Oversized(sample)
-    })
-}
-
-/// Batches of a window that were delivered.
-#[derive(Default)]
-struct SentBatches {
-    all: HashSet<Id>,
-    /// Those that no request for a single second has returned so far.
-    between: HashSet<Id>,
-}
-
-impl SentBatches {
-    /// Drops the batches that were delivered before.
-    fn retain_new(&mut self, mut decoded: DecodedPage) -> DecodedPage {
-        decoded.page.retain(|id| {
-            self.between.remove(id);
-            self.all.insert(*id)
-        });
-        decoded
-    }
-}
-
-/// A response that was delivered completely.
-struct Streamed {
-    received: usize,
-    /// A digest of its batches, independent of their order.
+/// Walks a window that cannot be split: as a whole, and then, if it has too many batches, second by second.
+pub(super) struct V1Seconds {
+    requester: Requester,
+    window: Range,
+    repeat_guard: Arc<RepeatGuard>,
+    /// The windows to request, the current one first.
+    requests: VecDeque<Range>,
+    pending: Option<PendingPage>,
+    /// Whether the window was refused as a whole, and why.
+    refused: Option<ServiceError>,
+    /// The batches returned so far, and their number.
+    sent: DedupSet,
+    returned: usize,
+    /// What single seconds returned; `None` while the window is requested as a whole.
+    in_seconds: Option<SecondsReceived>,
+    issues: DataIssues,
+    /// A digest of the batches of the current response, independent of their order.
     digest: u64,
 }
 
-impl V1Walk {
-    /// Fetches a window that cannot be split.
-    async fn fetch_dense(&mut self) -> Result<WindowOutcome, Failure> {
-        let mut sent = SentBatches::default();
-        let seconds = window::single_seconds(&self.window);
-        let refused = match self.stream(self.window, &mut sent).await {
-            Ok(Streamed { received, .. }) if received < LIMIT => return Ok(WindowOutcome::Done),
-            Ok(Streamed { received, digest }) => {
-                self.repeat_guard.check(digest).map_err(Failure::from)?;
-                if seconds.is_none() {
-                    self.note_truncated(self.window, received);
-                }
-                None
-            }
-            Err(error) if error.refuses_batches(&TOO_LARGE) => Some(error),
-            Err(error) => return Err(error.into()),
-        };
-        let Some(seconds) = seconds else {
-            return match refused {
-                Some(refused) => Err(too_dense(refused, &self.window)),
-                None => Ok(WindowOutcome::Done),
-            };
-        };
-        sent.between.clone_from(&sent.all);
-        let mut total = 0;
-        for second in seconds {
-            log::info!("requesting {} on its own", second.describe());
-            let streamed = self.stream(second, &mut sent).await;
-            let streamed = streamed.map_err(|error| {
-                if error.refuses_batches(&TOO_LARGE) {
-                    too_dense(error, &second)
-                } else {
-                    error.into()
-                }
-            })?;
-            total += streamed.received;
-            if streamed.received >= LIMIT {
-                self.note_truncated(second, streamed.received);
-            }
-        }
-        // Too many for one response, but few on the two seconds: the rest lies between them.
-        match refused {
-            Some(refused) if total < LIMIT => return Err(too_dense(refused, &self.window)),
-            _ => {}
-        }
-        if !sent.between.is_empty() {
-            self.note_truncated(self.window, sent.all.len());
-        }
-        Ok(WindowOutcome::Done)
-    }
+/// The batches received for single seconds. A batch that only the whole window returned lies between them.
+struct SecondsReceived {
+    all: DedupSet,
+    distinct: usize,
+    received: usize,
+}
 
-    /// Requests `window` and delivers batches not yet `sent` while they arrive, because the response may have
-    /// any size. After a retry, batches delivered before are skipped.
-    async fn stream(
-        &mut self,
+impl V1Seconds {
+    pub(super) fn new(
+        session: Arc<FetchSession>,
+        range: Range,
         window: Range,
-        sent: &mut SentBatches,
-    ) -> Result<Streamed, ServiceError> {
-        let request = PageRequest::new(Version::V1, &window, None);
-        let info = ResponseInfo {
-            window: (!self.is_whole_range).then_some(window),
-            page: 1,
-        };
-        let session = Arc::clone(&self.session);
-        let issues = self.sender.totals.issues.clone();
-        let walk = Mutex::new((self, sent));
-        let (session, walk, issues) = (&session, &walk, &issues);
-        let read = |mut response, permit: Permit| async move {
-            // This may wait for its turn in the queue, so other requests must be able to start.
-            permit.succeeded();
-            let (walk, sent) = &mut *walk.lock().await;
-            // A retry finds the same issues again.
-            walk.sender.totals.issues.clone_from(issues);
-            let decoder =
-                PageDecoder::new(Version::V1, session.lenient, info, session.blank_page());
-            walk.stream_response(&mut response, decoder, sent).await
-        };
-        session.client.request(&request, read).await
+        repeat_guard: Arc<RepeatGuard>,
+    ) -> Self {
+        Self {
+            requester: Requester { session, range },
+            window,
+            repeat_guard,
+            requests: VecDeque::from([window]),
+            pending: None,
+            refused: None,
+            sent: DedupSet::new(),
+            returned: 0,
+            in_seconds: None,
+            issues: DataIssues::default(),
+            digest: 0,
+        }
     }
 
-    /// Delivers one response.
-    async fn stream_response(
-        &mut self,
-        response: &mut Response,
-        mut decoder: PageDecoder,
-        sent: &mut SentBatches,
-    ) -> Result<Streamed, ServiceError> {
-        let mut digest = 0;
-        while let Some(text) = response.text(CHUNK).await? {
-            let result = decoder.feed(&text);
-            result.map_err(|error| response.parse_error(error))?;
-            if decoder.decoded.received >= LIMIT {
-                let decoded = decoder.take(self.session.blank_page());
-                digest = self.repeat_guard.digest(digest, &decoded.page.batches);
-                self.sender.deliver(sent.retain_new(decoded)).await;
+    pub(super) async fn next(&mut self) -> Result<WalkStep, Failure> {
+        while let Some(&window) = self.requests.front() {
+            let pending = self.pending.get_or_insert_with(|| {
+                if self.in_seconds.is_some() {
+                    log::info!("requesting {} on its own", window.describe());
+                }
+                self.requester.request(window)
+            });
+            let part = match pending.next().await {
+                Ok(part) => part,
+                Err(error) if error.refuses_batches(&TOO_LARGE) => {
+                    if self.in_seconds.is_some() {
+                        return Err(too_dense(error, &window));
+                    }
+                    self.refused = Some(error);
+                    self.requests.clear();
+                    self.request_seconds();
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            return self.take(part).map(WalkStep::Page);
+        }
+        self.end().map(WalkStep::End)
+    }
+
+    /// Drops the batches that were returned before.
+    fn take(&mut self, part: PagePart) -> Result<DecodedPage, Failure> {
+        let mut decoded = part.decoded;
+        if part.is_retry {
+            self.digest = 0;
+        }
+        self.digest = self.repeat_guard.digest(self.digest, &decoded.page.batches);
+        if let Some(in_seconds) = &mut self.in_seconds {
+            let arrivals = in_seconds.all.add(&decoded.page.digests).arrivals;
+            in_seconds.distinct += count_new(&arrivals);
+        }
+        let arrivals = self.sent.add(&decoded.page.digests).arrivals;
+        self.returned += count_new(&arrivals);
+        decoded.page.retain_new(&arrivals);
+        decoded.page.is_continued = matches!(part.next, NextPart::SamePage);
+        if !decoded.page.is_continued {
+            self.end_response(decoded.received)?;
+        }
+        Ok(decoded)
+    }
+
+    /// Decides what to request after a complete response with this number of batches.
+    fn end_response(&mut self, received: usize) -> Result<(), Failure> {
+        self.pending = None;
+        let window = self.requests.pop_front().unwrap_or(self.window);
+        let digest = std::mem::take(&mut self.digest);
+        if let Some(in_seconds) = &mut self.in_seconds {
+            in_seconds.received += received;
+            if received >= V1_LIMIT {
+                self.note_truncated(window, received);
+            }
+        } else if received >= V1_LIMIT {
+            let checked = self.repeat_guard.check(digest);
+            checked?;
+            if !self.request_seconds() {
+                self.note_truncated(window, received);
             }
         }
-        let received = decoder.decoded.received;
-        let finished = decoder.finish();
-        let (decoded, _) = finished.map_err(|error| response.parse_error(error))?;
-        digest = self.repeat_guard.digest(digest, &decoded.page.batches);
-        self.sender.deliver(sent.retain_new(decoded)).await;
-        Ok(Streamed { received, digest })
+        Ok(())
+    }
+
+    /// Requests each second of the window next; returns false if it is a single second.
+    fn request_seconds(&mut self) -> bool {
+        self.pending = None;
+        let Some(seconds) = window::single_seconds(&self.window) else {
+            return false;
+        };
+        self.requests.extend(seconds);
+        self.in_seconds = Some(SecondsReceived {
+            all: DedupSet::new(),
+            distinct: 0,
+            received: 0,
+        });
+        true
+    }
+
+    fn end(&mut self) -> Result<WindowEnd, Failure> {
+        let received = self
+            .in_seconds
+            .as_ref()
+            .map_or(0, |seconds| seconds.received);
+        // Too many for one response, but few on the two seconds: the rest lies between them.
+        if let Some(refused) = self.refused.take().filter(|_| received < V1_LIMIT) {
+            return Err(too_dense(refused, &self.window));
+        }
+        if self
+            .in_seconds
+            .as_ref()
+            .is_some_and(|seconds| seconds.distinct != self.returned)
+        {
+            self.note_truncated(self.window, self.returned);
+        }
+        Ok(WindowEnd::Done(std::mem::take(&mut self.issues)))
     }
 
     fn note_truncated(&mut self, window: Range, received: usize) {
-        self.sender.totals.issues.add_truncated(format!(
+        self.issues.add_truncated(format!(
             "{received} batches within one second ({}); version 1 may have returned only some of them",
             window.describe()
         ));
     }
+}
+
+fn count_new(arrivals: &[Arrival]) -> usize {
+    let is_new = |arrival: &&Arrival| **arrival == Arrival::New;
+    arrivals.iter().filter(is_new).count()
 }
 
 /// Returns the failure for a window that version 1 cannot return.

@@ -4,6 +4,7 @@
 //! delivered the body. Windows determine the order of the output, so it is the same in every run.
 
 use super::window::{self, LIKELY_FIRST, LIKELY_LAST, WalkMode, WindowHint};
+use crate::batch::Batch;
 use crate::batch::range::Range;
 
 /// Number of batches in date order that are enough for a decision; the rest would only be fetched twice.
@@ -33,11 +34,17 @@ pub(super) struct CreationSample {
 
 impl CreationSample {
     /// Adds a batch created at `second`; returns true once the sample is sufficient.
-    pub(super) fn add(&mut self, second: Option<i64>) -> bool {
+    fn add(&mut self, second: Option<i64>) -> bool {
         self.received += 1;
         self.sample(second);
         self.is_cut_short = self.received == ENOUGH && self.is_ordered();
         self.is_cut_short
+    }
+
+    /// Adds batches; returns true once the sample is sufficient.
+    pub(super) fn add_all(&mut self, batches: &[Batch]) -> bool {
+        let created = |batch: &Batch| batch.created().map(|created| created.second);
+        batches.iter().any(|batch| self.add(created(batch)))
     }
 
     fn sample(&mut self, second: Option<i64>) {
@@ -63,9 +70,9 @@ impl CreationSample {
         self.seconds.is_sorted() || self.seconds.iter().rev().is_sorted()
     }
 
-    /// Returns whether the newest batches are first.
-    pub(super) fn is_newest_first(&self) -> bool {
-        is_newest_first(&self.seconds).unwrap_or_default()
+    /// Returns whether the newest batches are first; `None` if all dates are equal.
+    pub(super) fn order(&self) -> Option<bool> {
+        is_newest_first(&self.seconds)
     }
 
     /// Returns whether the response may end before the last batch.
@@ -77,9 +84,7 @@ impl CreationSample {
     /// smaller than the window.
     pub(super) fn cut(mut self, window: &Range, hint: WindowHint) -> Vec<(Range, WalkMode)> {
         let is_ordered = self.is_ordered();
-        let newest_first = is_newest_first(&self.seconds)
-            .or(hint.newest_first)
-            .unwrap_or_default();
+        let newest_first = self.order().or(hint.newest_first).unwrap_or_default();
         let is_truncated = self.may_be_truncated();
         let batches = if is_ordered {
             PART_BATCHES
@@ -152,7 +157,7 @@ pub(super) fn ordered_parts(
 }
 
 /// Returns whether `seconds` mostly descend; `None` if all are equal.
-pub(super) fn is_newest_first(seconds: &[i64]) -> Option<bool> {
+fn is_newest_first(seconds: &[i64]) -> Option<bool> {
     let count =
         |is_step: fn(&[i64]) -> bool| seconds.windows(2).filter(|pair| is_step(pair)).count();
     let (up, down) = (

@@ -7,14 +7,12 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::{Mutex, oneshot};
-use tokio::task::{self, JoinHandle};
-
-use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
+use super::decode::{DataIssues, DecodedPage, ResponseInfo};
+use super::pending::{EXPIRED, NextPart, PagePart, PendingPage};
 use super::planner::WindowPlanner;
-use super::queue::{ROOM, WindowOutcome, WindowSender};
 use super::repeats::looping_failure;
 use super::session::FetchSession;
+use super::step::{WalkStep, WindowEnd};
 use super::window::{self, WalkMode};
 use crate::batch::Page;
 use crate::batch::dedup::{Digest, Id};
@@ -22,54 +20,45 @@ use crate::batch::page::FirstPageIds;
 use crate::batch::page::WalkId;
 use crate::batch::range::Range;
 use crate::batch::{Batch, Timestamp};
-use crate::client::{PageRequest, Permit, Response, ServiceError, Version};
+use crate::client::{ServiceError, Version};
 use crate::error::Failure;
 use crate::secret::Secret;
 
-/// Status codes for a cursor that is no longer valid (interface, section 7: not shown).
-const EXPIRED: [u16; 4] = [400, 404, 410, 422];
-/// Bytes to read of a page at a time. Larger pages are decoded while they arrive.
-const CHUNK: usize = 4 << 20;
-/// Maximum size of a page.
-const PAGE_LIMIT: usize = 256 << 20;
 /// How often a walk may restart without making progress.
 const MAX_RESTARTS: u32 = 3;
 /// Number of unordered pages after which a window is split.
 const SPLIT_AFTER: u64 = 8;
+
 pub(super) struct V2Walk {
     session: Arc<FetchSession>,
     window: Range,
     mode: WalkMode,
     /// Whether the service may not have version 2.
     may_be_missing: bool,
-    pub(super) sender: WindowSender,
+    /// Whether the window must be in the same order as one walk over the whole range.
+    is_ordered: bool,
+    /// The cursor of the current page.
+    cursor: Option<Secret>,
+    /// The current page, and the number of its batches that were returned.
+    pending: Option<PendingPage>,
+    returned: u64,
+    /// The next page, requested early, and its cursor.
+    ahead: Option<(String, PendingPage)>,
+    /// The end that follows the page returned last.
+    end: Option<WindowEnd>,
+    /// Number of pages returned, and the most before a restart.
+    pages: u64,
+    most_pages: u64,
+    restarts: u32,
     /// 128-bit digests of all cursors of this walk. None may be received twice.
     cursors: HashSet<u128>,
     hasher: RandomState,
     id: WalkId,
-    restarts: u32,
-    /// The most pages delivered before a restart.
-    most_pages: u64,
     /// The batches of the first page, if the window may be split later.
     first_page: FirstPageIds,
-    /// Whether the window must be in the same order as one walk over the whole range.
-    is_ordered: bool,
     /// Creation date of the furthest batch so far, and the ids of all batches so far.
     furthest_instant: Option<Timestamp>,
     seen_ids: Vec<Id>,
-}
-
-/// A page that was requested. Dropping it cancels the request.
-struct PendingPage {
-    task: JoinHandle<PageResult>,
-    /// The cursor of the next page, often before this page is decoded.
-    early_cursor: oneshot::Receiver<String>,
-}
-
-impl Drop for PendingPage {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl V2Walk {
@@ -78,7 +67,7 @@ impl V2Walk {
         window: Range,
         mode: WalkMode,
         may_be_missing: bool,
-        sender: WindowSender,
+        is_ordered: bool,
     ) -> Self {
         let id = WalkId {
             number: session.next_walk(),
@@ -90,119 +79,139 @@ impl V2Walk {
             window,
             mode,
             may_be_missing,
-            sender,
+            is_ordered,
+            cursor: None,
+            pending: None,
+            returned: 0,
+            ahead: None,
+            end: None,
+            pages: 0,
+            most_pages: 0,
+            restarts: 0,
             cursors: HashSet::new(),
             hasher: RandomState::new(),
-            restarts: 0,
-            most_pages: 0,
             first_page: FirstPageIds::new(),
-            is_ordered: false,
             furthest_instant: None,
             seen_ids: Vec::new(),
         }
     }
 
-    /// Ends the walk if the batches are not in the order of the windows.
-    pub(super) fn in_order(self) -> Self {
-        Self {
-            is_ordered: true,
-            ..self
+    pub(super) async fn next(&mut self) -> Result<WalkStep, Failure> {
+        if let Some(end) = self.end.take() {
+            return Ok(WalkStep::End(end));
+        }
+        loop {
+            match self.receive().await {
+                Ok(part) => return self.accept(part),
+                Err(error) if self.is_missing(&error) => {
+                    return Ok(WalkStep::End(WindowEnd::VersionMissing(error)));
+                }
+                Err(error) => self.restart(error)?,
+            }
         }
     }
 
-    pub(super) async fn run(&mut self) -> Result<WindowOutcome, Failure> {
-        let mut next_token: Option<Secret> = None;
-        let mut ahead: Option<(String, PendingPage)> = None;
-        let mut is_requested = false;
-        loop {
-            let pages = self.sender.pages();
-            if self.mode == WalkMode::Lazy && !is_requested {
-                self.sender.wait_for_demand().await;
-                is_requested = true;
-            }
-            let mut pending = match ahead.take() {
-                Some((_, pending)) => pending,
-                None => self.request_page(next_token.clone(), pages + 1),
-            };
-            if self.should_prefetch(pages + 1)
-                && let Ok(cursor) = (&mut pending.early_cursor).await
-                && !self.cursors.contains(&self.digest(&cursor))
-            {
-                let next = self.request_page(Some(Secret::cursor(cursor.clone())), pages + 2);
-                ahead = Some((cursor, next));
-            }
-            let result = (&mut pending.task).await;
-            let result = match result {
-                Ok(result) => result,
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                // The runtime is shutting down, and this task with it.
-                Err(_) => std::future::pending().await,
-            };
-            let (mut decoded, cursor) = match result {
-                Ok(decoded) => decoded,
-                Err(error)
-                    if self.may_be_missing
-                        && pages + self.most_pages == 0
-                        && error.is_missing() =>
-                {
-                    return Ok(WindowOutcome::VersionMissing(error));
-                }
-                Err(error) => {
-                    self.restart(next_token.take().is_some(), error)?;
-                    ahead = None;
-                    continue;
-                }
-            };
-            if ahead.as_ref().map(|(cursor, _)| cursor) != cursor.as_ref() {
-                ahead = None;
-            }
-            let instants = if let WalkMode::Window { .. } = self.mode {
-                instants(&decoded)
-            } else {
-                Vec::new()
-            };
-            let seen: Vec<i64> = instants.iter().map(|instant| instant.second).collect();
-            if self.is_out_of_range(&seen) {
-                return Ok(WindowOutcome::OutOfRange);
-            }
-            if self.is_out_of_order(&decoded.page, instants) {
-                return Ok(WindowOutcome::OutOfOrder);
-            }
-            decoded.page.walk = Some(self.id);
-            let planned = self.plan(&decoded, cursor.is_some());
-            let parts = self.split(&decoded);
-            let seen = self.is_oversized(&decoded.page).then_some(seen);
-            self.remember(&decoded.page);
-            if !self.sender.deliver(decoded).await {
-                return Ok(WindowOutcome::Done);
-            }
-            is_requested = false;
-            if self.sender.pages() > self.most_pages {
-                (self.most_pages, self.restarts) = (self.sender.pages(), 0);
-            }
-            let Some(cursor) = cursor else {
-                return Ok(WindowOutcome::Done);
-            };
-            if let Some((plan, first_page)) = planned {
-                return Ok(WindowOutcome::Planned(plan, first_page));
-            }
-            if let Some(parts) = parts {
-                return Ok(WindowOutcome::Split(
-                    parts,
-                    std::mem::take(&mut self.first_page),
-                ));
-            }
-            if let Some(parts) = seen.and_then(|seen| self.replan(&seen)) {
-                return Ok(WindowOutcome::Replaced(parts));
-            }
-            if !self.cursors.insert(self.digest(&cursor)) {
-                self.session.is_looping.store(true, Ordering::Relaxed);
-                let why =
-                    "the service returned the same next_token twice, so its pages would never end";
-                return Err(looping_failure(why));
-            }
-            next_token = Some(Secret::cursor(cursor));
+    fn is_missing(&self, error: &ServiceError) -> bool {
+        self.may_be_missing && self.pages + self.most_pages == 0 && error.is_missing()
+    }
+
+    /// Returns the next part of the current page. Requests the page after it as soon as its cursor is known.
+    async fn receive(&mut self) -> Result<PagePart, ServiceError> {
+        let mut pending = match self.pending.take() {
+            Some(pending) => pending,
+            None => self.request_page(self.cursor.clone(), self.pages + 1),
+        };
+        if self.should_prefetch(self.pages + 1)
+            && let Some(cursor) = pending.early_cursor().await
+            && !self.cursors.contains(&self.digest(&cursor))
+        {
+            let next = self.request_page(Some(Secret::cursor(cursor.clone())), self.pages + 2);
+            self.ahead = Some((cursor, next));
         }
+        self.pending.insert(pending).next().await
+    }
+
+    /// Checks a page or a part of it, and decides what follows.
+    fn accept(&mut self, part: PagePart) -> Result<WalkStep, Failure> {
+        let PagePart {
+            mut decoded,
+            is_retry,
+            next,
+        } = part;
+        if is_retry {
+            decoded.refetched = std::mem::take(&mut self.returned);
+        }
+        let instants: Vec<Timestamp> = match self.mode {
+            WalkMode::Window { .. } => instants(&decoded.page),
+            _ => Vec::new(),
+        };
+        let seen: Vec<i64> = instants.iter().map(|instant| instant.second).collect();
+        if self.is_out_of_range(&seen) {
+            let why = "the service returned batches outside the requested dates";
+            return Ok(WalkStep::End(WindowEnd::Unreliable(why)));
+        }
+        if self.is_out_of_order(&decoded.page, instants) {
+            let why = "batches are not in order of their creation date";
+            return Ok(WalkStep::End(WindowEnd::Unreliable(why)));
+        }
+        decoded.page.walk = Some(self.id);
+        match next {
+            NextPart::SamePage => {
+                self.returned += decoded.page.batches.len() as u64;
+                decoded.page.is_continued = true;
+                self.remember(&decoded.page);
+            }
+            NextPart::Page(cursor) => self.end_page(&decoded, &seen, cursor)?,
+        }
+        Ok(WalkStep::Page(decoded))
+    }
+
+    /// Decides what follows a page whose last part is `decoded`.
+    fn end_page(
+        &mut self,
+        decoded: &DecodedPage,
+        seen: &[i64],
+        cursor: Option<String>,
+    ) -> Result<(), Failure> {
+        self.pending = None;
+        if self.ahead.as_ref().map(|(cursor, _)| cursor) == cursor.as_ref() {
+            self.pending = self.ahead.take().map(|(_, pending)| pending);
+        }
+        self.ahead = None;
+        let is_large = std::mem::take(&mut self.returned) > 0;
+        let planned = self.plan(decoded, cursor.is_some() && !is_large);
+        let parts = self.split(decoded);
+        let is_oversized = self.is_oversized(&decoded.page);
+        self.remember(&decoded.page);
+        self.pages += 1;
+        if self.pages > self.most_pages {
+            (self.most_pages, self.restarts) = (self.pages, 0);
+        }
+        let Some(cursor) = cursor else {
+            self.end = Some(WindowEnd::Done(DataIssues::default()));
+            return Ok(());
+        };
+        self.end = if planned.is_some() {
+            planned
+        } else if let Some(parts) = parts {
+            let parts = parts.into_iter().map(|part| (part, WalkMode::UNORDERED));
+            let first_page = std::mem::take(&mut self.first_page);
+            Some(WindowEnd::Split(parts.collect(), first_page))
+        } else if let Some(parts) = is_oversized.then(|| self.replan(seen)).flatten() {
+            Some(WindowEnd::Split(parts, FirstPageIds::new()))
+        } else {
+            None
+        };
+        if self.end.is_some() {
+            self.pending = None;
+        } else if !self.cursors.insert(self.digest(&cursor)) {
+            self.session.is_looping.store(true, Ordering::Relaxed);
+            let why =
+                "the service returned the same next_token twice, so its pages would never end";
+            self.end = Some(WindowEnd::Failed(looping_failure(why)));
+        }
+        self.cursor = Some(Secret::cursor(cursor));
+        Ok(())
     }
 
     /// Returns whether to request the page after number `page` before that one is decoded.
@@ -219,7 +228,7 @@ impl V2Walk {
     }
 
     /// Makes a plan for several workers if the first page shows enough work for them.
-    fn plan(&self, decoded: &DecodedPage, has_more: bool) -> Option<(WindowPlanner, FirstPageIds)> {
+    fn plan(&self, decoded: &DecodedPage, has_more: bool) -> Option<WindowEnd> {
         let WalkMode::Probe {
             workers,
             in_windows,
@@ -229,17 +238,12 @@ impl V2Walk {
         };
         // A range split only to return it in windows is split as for two workers.
         let workers = workers.max(1 + usize::from(in_windows));
-        if !has_more || self.sender.pages() > 0 || workers == 1 {
+        if !has_more || self.pages > 0 || workers == 1 {
             return None;
         }
-        let plan = WindowPlanner::new(
-            self.window,
-            &seconds(decoded),
-            decoded.page.size(),
-            workers,
-            ROOM,
-        )?;
-        Some((plan, decoded.page.ids()))
+        let seen: Vec<i64> = decoded.page.created().collect();
+        let plan = WindowPlanner::new(self.window, &seen, decoded.page.size(), workers)?;
+        Some(WindowEnd::Planned(plan, decoded.page.ids()))
     }
 
     /// Splits a long window without date order, if the caller needs to know early which parts are complete.
@@ -250,9 +254,12 @@ impl V2Walk {
         else {
             return None;
         };
-        match self.sender.pages() + 1 {
+        match self.pages + 1 {
             1 => self.first_page = decoded.page.ids(),
-            SPLIT_AFTER => return window::even_parts(&self.window, &seconds(decoded)),
+            SPLIT_AFTER => {
+                let seen: Vec<i64> = decoded.page.created().collect();
+                return window::even_parts(&self.window, &seen);
+            }
             _ => {}
         }
         None
@@ -314,7 +321,7 @@ impl V2Walk {
     /// Returns whether the window has far more pages than expected. Pages without new batches do not count: a
     /// service that ignores cursors would send them forever.
     fn is_oversized(&self, page: &Page) -> bool {
-        let has_many = |pages| self.sender.pages() + 1 >= pages;
+        let has_many = |pages| self.pages + 1 >= pages;
         let is_many = matches!(self.mode, WalkMode::Window { pages, .. } if has_many(pages));
         is_many && !self.new_batches(page).is_empty()
     }
@@ -324,7 +331,7 @@ impl V2Walk {
         let WalkMode::Window { newest_first, .. } = self.mode else {
             return None;
         };
-        let pages = self.sender.pages();
+        let pages = self.pages;
         let Some(parts) = window::parts(&self.window, pages, seen, newest_first) else {
             // The window is nearly done, or a single second.
             self.mode = WalkMode::window(pages, newest_first);
@@ -335,13 +342,14 @@ impl V2Walk {
     }
 
     /// Restarts the walk if the cursor is no longer valid. Any other error is final.
-    fn restart(&mut self, had_cursor: bool, error: ServiceError) -> Result<(), Failure> {
-        let expired = had_cursor && error.refuses_batches(&EXPIRED);
+    fn restart(&mut self, error: ServiceError) -> Result<(), Failure> {
+        let expired = self.cursor.take().is_some() && error.refuses_batches(&EXPIRED);
         if !expired {
             return Err(error.into());
         }
         if self.restarts >= MAX_RESTARTS {
-            return Err(Failure::from(error)
+            let failure = Failure::from(error);
+            return Err(failure
                 .with_message("the service rejects its own next_token")
                 .hint("request a shorter range with `--start` and `--end`, or contact the operator of the service"));
         }
@@ -350,7 +358,8 @@ impl V2Walk {
         self.cursors.clear();
         self.id.number = self.session.next_walk();
         // The window is fetched again from its start.
-        self.sender.reset();
+        (self.pending, self.ahead, self.pages) = (None, None, 0);
+        self.returned = 0;
         self.furthest_instant = None;
         self.seen_ids.clear();
         Ok(())
@@ -363,35 +372,17 @@ impl V2Walk {
 
     /// Requests the page at `next_token`.
     fn request_page(&self, next_token: Option<Secret>, page: u64) -> PendingPage {
-        let (early_cursor, receiver) = oneshot::channel();
         let info = ResponseInfo {
             window: matches!(self.mode, WalkMode::Window { .. }).then_some(self.window),
             page,
         };
-        let (session, window) = (Arc::clone(&self.session), self.window);
-        let task = task::spawn(async move {
-            fetch_page(&session, window, next_token, info, early_cursor).await
-        });
-        PendingPage {
-            task,
-            early_cursor: receiver,
-        }
+        PendingPage::new(&self.session, Version::V2, self.window, next_token, info)
     }
 }
 
-/// Returns the seconds in which the batches were created, where known.
-fn seconds(decoded: &DecodedPage) -> Vec<i64> {
-    decoded.page.created().collect()
-}
-
 /// Returns the exact creation dates of the batches, where known.
-fn instants(decoded: &DecodedPage) -> Vec<Timestamp> {
-    decoded
-        .page
-        .batches
-        .iter()
-        .filter_map(Batch::created)
-        .collect()
+fn instants(page: &Page) -> Vec<Timestamp> {
+    page.batches.iter().filter_map(Batch::created).collect()
 }
 
 /// Returns whether any of `instants` lies before an earlier one, or before `furthest_instant`.
@@ -408,143 +399,5 @@ fn is_unsorted(
         all.is_sorted_by(|before, after| before >= after)
     } else {
         all.is_sorted()
-    }
-}
-
-/// A decoded page with the cursor of the next one.
-type PageResult = Result<(DecodedPage, Option<String>), ServiceError>;
-
-/// Receives the cursor of the next page; used once.
-type EarlyCursor = Mutex<Option<oneshot::Sender<String>>>;
-
-/// Requests a page, with its dates if the service accepts them together with a cursor.
-async fn fetch_page(
-    session: &FetchSession,
-    window: Range,
-    next_token: Option<Secret>,
-    info: ResponseInfo,
-    early_cursor: oneshot::Sender<String>,
-) -> PageResult {
-    let has_cursor = next_token.is_some();
-    let repeat_dates = !has_cursor || session.dates_with_cursor.load(Ordering::Relaxed);
-    let dates = if repeat_dates {
-        window
-    } else {
-        Range::default()
-    };
-    let mut request = PageRequest::new(Version::V2, &dates, next_token);
-    let early_cursor = Mutex::new(Some(early_cursor));
-    let result = fetch_once(session, &request, info, &early_cursor, || {}).await;
-    let has_dates = window.start.is_some() || window.end.is_some();
-    let refused = matches!(&result, Err(error) if error.refuses_batches(&[422]));
-    if !(refused && has_cursor && repeat_dates && has_dates) {
-        return result;
-    }
-    request = PageRequest::new(Version::V2, &Range::default(), request.next_token);
-    let accepted = || {
-        if session.dates_with_cursor.swap(false, Ordering::Relaxed) {
-            log::info!(
-                "the service rejects dates together with next_token; sending next_token only"
-            );
-        }
-    };
-    match fetch_once(session, &request, info, &early_cursor, accepted).await {
-        // The request without dates is refused too, so the dates were not the reason.
-        Err(error) if error.refuses_batches(&EXPIRED) => result,
-        retried => retried,
-    }
-}
-
-/// Sends the request until a page is decoded. Calls `accepted` as soon as the service accepts the request.
-async fn fetch_once(
-    session: &FetchSession,
-    request: &PageRequest,
-    info: ResponseInfo,
-    early_cursor: &EarlyCursor,
-    accepted: impl Fn(),
-) -> PageResult {
-    let read = |response, permit| {
-        accepted();
-        let decoder = PageDecoder::new(Version::V2, session.lenient, info, session.blank_page());
-        read_page(response, permit, decoder, early_cursor)
-    };
-    session.client.request(request, read).await
-}
-
-/// Reads a page. Sends the cursor of the next page as soon as this page has arrived.
-async fn read_page(
-    mut response: Response,
-    permit: Permit,
-    mut decoder: PageDecoder,
-    early_cursor: &EarlyCursor,
-) -> PageResult {
-    let mut last = None;
-    let mut size = 0;
-    while let Some(text) = response.text(CHUNK).await? {
-        size += text.len();
-        if size > PAGE_LIMIT {
-            let why = format!("a page is larger than {} MB", PAGE_LIMIT >> 20);
-            return Err(response.broken(why));
-        }
-        if response.has_ended() {
-            last = Some(text);
-            break;
-        }
-        decoder
-            .feed(&text)
-            .map_err(|error| response.parse_error(error))?;
-    }
-    permit.succeeded();
-    let last = last.unwrap_or_default();
-    let early_cursor = early_cursor.lock().await.take();
-    if let (Some(early_cursor), Some(cursor)) = (early_cursor, last_cursor(&last)) {
-        // Without a receiver, the cursor is not needed.
-        let _ = early_cursor.send(cursor.to_owned());
-    }
-    // Let the next request be sent before this response is decoded.
-    task::yield_now().await;
-    let read = decoder.feed(&last).and_then(|()| decoder.finish());
-    read.map_err(|error| response.parse_error(error))
-}
-
-/// Returns the cursor at the end of a page. If the page is valid JSON and ends like this, it cannot be part
-/// of a string: a quote inside a string is escaped.
-fn last_cursor(page: &str) -> Option<&str> {
-    let rest = page.trim_end().strip_suffix("\"}")?;
-    let (before, cursor) = rest.rsplit_once('"')?;
-    let before = before.strip_suffix("\"next_token\":")?;
-    let is_plain = !cursor.is_empty()
-        && cursor
-            .bytes()
-            .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    (is_plain && before.ends_with([',', '{'])).then_some(cursor)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cursor_at_the_end_is_known_early() {
-        assert_eq!(
-            last_cursor(r#"{"data":[],"next_token":"a=b"}"#),
-            Some("a=b")
-        );
-        assert_eq!(
-            last_cursor("{\"data\":[],\"next_token\":\"x\"}\n"),
-            Some("x")
-        );
-        for page in [
-            r#"{"data":[],"next_token":null}"#,
-            r#"{"next_token":"x","data":[]}"#,
-            r#"{"data":[],"next_token":"a\"b"}"#,
-            r#"{"data":[],"next_token":"a\\"}"#,
-            r#"{"data":[],"more":"\"next_token\":\"x"}"#,
-            r#"{"data":[],"more":",\"next_token\":","x":"y"}"#,
-            r#"{"data":[],"next_token":""}"#,
-            "",
-        ] {
-            assert_eq!(last_cursor(page), None, "{page}");
-        }
     }
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::scripted::{Answer, Scripted, bomb};
 
 /// Runs an export and returns its peak memory in kilobytes.
-fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
+pub(super) fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
     let record = tempfile::NamedTempFile::new().unwrap();
     let mut command = Run::new("/usr/bin/time");
     command.env_clear();
@@ -23,7 +23,7 @@ fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
 }
 
 /// Returns whether `/usr/bin/time` can measure memory.
-fn can_measure() -> bool {
+pub(super) fn can_measure() -> bool {
     let probe = Run::new("/usr/bin/time")
         .args(["-f", "%M", "true"])
         .try_raw();

@@ -14,6 +14,7 @@ mod circles;
 
 // Responses too large for memory.
 mod bounds;
+mod large_pages;
 
 // Long names, many fields, deep nesting.
 mod sizes;

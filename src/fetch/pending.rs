@@ -1,0 +1,268 @@
+//! One requested page: a task reads and decodes it. A usual page is handed over complete, so that a retry
+//! comes before any of its batches are used. A large page is handed over in parts while it arrives, so that
+//! memory does not depend on its size.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{self, JoinHandle};
+
+use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
+use super::session::FetchSession;
+use crate::batch::range::Range;
+use crate::client::{PageRequest, Permit, Response, ServiceError, Version};
+use crate::secret::Secret;
+
+/// Bytes to read at a time.
+const PIECE: usize = 1 << 20;
+/// A page above this size is handed over in parts.
+const WHOLE_LIMIT: usize = 8 << 20;
+/// The next page is requested early only if this one is smaller.
+const EARLY_LIMIT: usize = 2 << 20;
+/// A response of version 1 with this many batches may be incomplete (interface, section 8). It is handed over
+/// in parts, because it may have any size.
+pub(super) const V1_LIMIT: usize = 1000;
+/// Status codes for a cursor that is no longer valid (interface, section 7: not shown).
+pub(super) const EXPIRED: [u16; 4] = [400, 404, 410, 422];
+
+/// A page that was requested. Dropping it cancels the request.
+pub(super) struct PendingPage {
+    task: JoinHandle<Result<PagePart, ServiceError>>,
+    parts: mpsc::Receiver<PagePart>,
+    early_cursor: Option<oneshot::Receiver<String>>,
+}
+
+/// A page or a part of it.
+pub(super) struct PagePart {
+    pub(super) decoded: DecodedPage,
+    /// Whether an attempt failed after some of its parts were handed over. This is the first part of the next
+    /// attempt, which contains the same batches again.
+    pub(super) is_retry: bool,
+    /// What follows.
+    pub(super) next: NextPart,
+}
+
+pub(super) enum NextPart {
+    /// Another part of this page.
+    SamePage,
+    /// The page with this cursor; `None` after the last page.
+    Page(Option<String>),
+}
+
+impl Drop for PendingPage {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl PendingPage {
+    /// Requests the batches of `range`, or the page of them at `next_token`.
+    pub(super) fn new(
+        session: &Arc<FetchSession>,
+        version: Version,
+        range: Range,
+        next_token: Option<Secret>,
+        info: ResponseInfo,
+    ) -> Self {
+        let (parts, receiver) = mpsc::channel(1);
+        let (early_cursor, early_receiver) = oneshot::channel();
+        let reader = PageReader {
+            session: Arc::clone(session),
+            version,
+            info,
+            parts,
+            early_cursor: Mutex::new(Some(early_cursor)),
+            has_parts: AtomicBool::new(false),
+        };
+        Self {
+            task: task::spawn(reader.run(range, next_token)),
+            parts: receiver,
+            early_cursor: Some(early_receiver),
+        }
+    }
+
+    /// Waits for the cursor of the next page, which is often known before this page is decoded; `None` if it
+    /// is not known early.
+    pub(super) async fn early_cursor(&mut self) -> Option<String> {
+        self.early_cursor.take()?.await.ok()
+    }
+
+    /// Returns the next part. Must not be called after the last one.
+    pub(super) async fn next(&mut self) -> Result<PagePart, ServiceError> {
+        let result = tokio::select! {
+            biased;
+            Some(part) = self.parts.recv() => return Ok(part),
+            result = &mut self.task => result,
+        };
+        match result {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The runtime is shutting down, and this task with it.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Reads one page in its task.
+struct PageReader {
+    session: Arc<FetchSession>,
+    version: Version,
+    info: ResponseInfo,
+    parts: mpsc::Sender<PagePart>,
+    /// `None` if it was sent, or if it is not known early.
+    early_cursor: Mutex<Option<oneshot::Sender<String>>>,
+    /// Whether any part was handed over.
+    has_parts: AtomicBool,
+}
+
+impl PageReader {
+    /// Reads a page, and repeats the dates with a cursor if the service accepts them together.
+    async fn run(self, range: Range, next_token: Option<Secret>) -> Result<PagePart, ServiceError> {
+        let has_cursor = next_token.is_some();
+        let repeat_dates = !has_cursor || self.session.dates_with_cursor.load(Ordering::Relaxed);
+        let dates = if repeat_dates {
+            range
+        } else {
+            Range::default()
+        };
+        let request = PageRequest::new(self.version, &dates, next_token.clone());
+        let result = self.fetch(&request, || {}).await;
+        let has_dates = range.start.is_some() || range.end.is_some();
+        let refused = matches!(&result, Err(error) if error.refuses_batches(&[422]));
+        if !(refused && has_cursor && repeat_dates && has_dates) {
+            return result;
+        }
+        let request = PageRequest::new(self.version, &Range::default(), next_token);
+        let accepted = || {
+            if self
+                .session
+                .dates_with_cursor
+                .swap(false, Ordering::Relaxed)
+            {
+                log::info!(
+                    "the service rejects dates together with next_token; sending next_token only"
+                );
+            }
+        };
+        match self.fetch(&request, accepted).await {
+            // The request without dates is refused too, so the dates were not the reason.
+            Err(error) if error.refuses_batches(&EXPIRED) => result,
+            retried => retried,
+        }
+    }
+
+    /// Sends the request until the page is read. Calls `accepted` when the service accepts the request.
+    async fn fetch(
+        &self,
+        request: &PageRequest,
+        accepted: impl Fn(),
+    ) -> Result<PagePart, ServiceError> {
+        let read = |response, permit| {
+            accepted();
+            self.read(response, permit)
+        };
+        self.session.client.request(request, read).await
+    }
+
+    fn take_early_cursor(&self) -> Option<oneshot::Sender<String>> {
+        let early_cursor = self.early_cursor.lock();
+        early_cursor.unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Reads a response; returns the whole page or its last part.
+    async fn read(&self, mut response: Response, permit: Permit) -> Result<PagePart, ServiceError> {
+        let mut permit = Some(permit);
+        let blank_page = self.session.blank_page();
+        let mut decoder =
+            PageDecoder::new(self.version, self.session.lenient, self.info, blank_page);
+        let mut is_retry = self.has_parts.load(Ordering::Relaxed);
+        let mut last = Arc::default();
+        let mut size = 0;
+        while let Some(text) = response.text(PIECE).await? {
+            size += text.len();
+            if response.has_ended() {
+                last = text;
+                break;
+            }
+            let fed = decoder.feed(&text);
+            fed.map_err(|error| response.parse_error(error))?;
+            let is_long = self.version == Version::V1 && decoder.decoded.received >= V1_LIMIT;
+            if size > WHOLE_LIMIT || is_long {
+                // The caller may wait for other requests before it takes this part.
+                if let Some(permit) = permit.take() {
+                    permit.succeeded();
+                }
+                self.take_early_cursor();
+                let part = PagePart {
+                    decoded: decoder.take(self.session.blank_page()),
+                    is_retry: std::mem::take(&mut is_retry),
+                    next: NextPart::SamePage,
+                };
+                self.has_parts.store(true, Ordering::Relaxed);
+                // Without a receiver, this task is about to be aborted.
+                let _ = response.pause(self.parts.send(part)).await;
+            }
+        }
+        if let Some(permit) = permit {
+            permit.succeeded();
+        }
+        if let Some(early_cursor) = self.take_early_cursor().filter(|_| size <= EARLY_LIMIT)
+            && let Some(cursor) = last_cursor(&last)
+        {
+            // Without a receiver, the cursor is not needed.
+            let _ = early_cursor.send(cursor.to_owned());
+            // Let the next request be sent before this response is decoded.
+            task::yield_now().await;
+        }
+        let read = decoder.feed(&last).and_then(|()| decoder.finish());
+        let (decoded, cursor) = read.map_err(|error| response.parse_error(error))?;
+        Ok(PagePart {
+            decoded,
+            is_retry,
+            next: NextPart::Page(cursor),
+        })
+    }
+}
+
+/// Returns the cursor at the end of a page. If the page is valid JSON and ends like this, it cannot be part
+/// of a string: a quote inside a string is escaped.
+fn last_cursor(page: &str) -> Option<&str> {
+    let rest = page.trim_end().strip_suffix("\"}")?;
+    let (before, cursor) = rest.rsplit_once('"')?;
+    let before = before.strip_suffix("\"next_token\":")?;
+    let is_plain = !cursor.is_empty()
+        && cursor
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    (is_plain && before.ends_with([',', '{'])).then_some(cursor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_at_the_end_is_known_early() {
+        assert_eq!(
+            last_cursor(r#"{"data":[],"next_token":"a=b"}"#),
+            Some("a=b")
+        );
+        assert_eq!(
+            last_cursor("{\"data\":[],\"next_token\":\"x\"}\n"),
+            Some("x")
+        );
+        for page in [
+            r#"{"data":[],"next_token":null}"#,
+            r#"{"next_token":"x","data":[]}"#,
+            r#"{"data":[],"next_token":"a\"b"}"#,
+            r#"{"data":[],"next_token":"a\\"}"#,
+            r#"{"data":[],"more":"\"next_token\":\"x"}"#,
+            r#"{"data":[],"more":",\"next_token\":","x":"y"}"#,
+            r#"{"data":[],"next_token":""}"#,
+            "",
+        ] {
+            assert_eq!(last_cursor(page), None, "{page}");
+        }
+    }
+}

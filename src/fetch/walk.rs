@@ -1,0 +1,64 @@
+//! Walks a window in the right version, page by page.
+
+use std::sync::Arc;
+
+use super::repeats::RepeatGuard;
+use super::session::FetchSession;
+use super::step::{WalkStep, WindowEnd};
+use super::v1::{V1Seconds, V1Walk};
+use super::v2::V2Walk;
+use super::window::{self, WalkMode, WindowHint};
+use crate::batch::range::Range;
+use crate::client::Version;
+
+/// A walk over one window.
+pub(super) enum Walk {
+    V1(V1Walk),
+    V1Seconds(V1Seconds),
+    V2(Box<V2Walk>),
+}
+
+/// What all walks of a range have in common.
+pub(super) struct WalkOptions {
+    pub(super) session: Arc<FetchSession>,
+    pub(super) range: Range,
+    pub(super) version: Version,
+    /// Whether the service may not have version 2.
+    pub(super) may_be_missing: bool,
+    /// Whether windows must have the order of one walk over the whole range.
+    pub(super) is_ordered: bool,
+    pub(super) repeat_guard: Arc<RepeatGuard>,
+}
+
+impl Walk {
+    pub(super) fn new(options: WalkOptions, window: Range, mode: WalkMode) -> Self {
+        let WalkOptions { session, range, .. } = options;
+        if options.version == Version::V2 {
+            return Self::V2(Box::new(V2Walk::new(
+                session,
+                window,
+                mode,
+                options.may_be_missing,
+                options.is_ordered,
+            )));
+        }
+        let hint = match mode {
+            WalkMode::V1(hint) => hint,
+            _ => WindowHint::default(),
+        };
+        match window::halves(&window) {
+            Some(halves) => Self::V1(V1Walk::new(session, range, window, halves, hint)),
+            None => Self::V1Seconds(V1Seconds::new(session, range, window, options.repeat_guard)),
+        }
+    }
+
+    /// Returns the next page, or how the walk ended. Must not be called after the end.
+    pub(super) async fn next(&mut self) -> WalkStep {
+        let step = match self {
+            Self::V1(walk) => walk.next().await,
+            Self::V1Seconds(walk) => walk.next().await,
+            Self::V2(walk) => walk.next().await,
+        };
+        step.unwrap_or_else(|failure| WalkStep::End(WindowEnd::Failed(failure)))
+    }
+}
