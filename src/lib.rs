@@ -59,34 +59,45 @@ mod text;
 
 use std::ffi::OsString;
 
+use commands::Context;
+use terminal::Terminal;
+
 /// Runs trayscan with `args` (the program's name first) and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let early = cli::Early::scan(&args);
-    terminal::start(early.color, early.error_format);
-    let context = commands::Context::default();
-    let cleanup = context.storage.cleanup.clone();
-    terminal::guard(
-        move || {
-            commands::signals::let_writes_fail();
-            match cli::parse(&args, early.color) {
-                Ok(cli) => {
-                    terminal::set_verbosity(cli.global.verbosity());
-                    match commands::run(&context, &cli) {
-                        Ok(()) => 0,
-                        Err(error) => terminal::report(&error),
-                    }
-                }
-                Err(error) => terminal::report_usage(&error),
+    let context = Context::new(Terminal::new(early.color, early.error_format));
+    guard(context, move |context| {
+        commands::signals::let_writes_fail();
+        run_with(context, &args, early)
+    })
+}
+
+/// Runs the command line in this thread, with the streams of the context.
+fn run_with(context: &Context, args: &[OsString], early: cli::Early) -> u8 {
+    match cli::parse(args, early.color) {
+        Ok(cli) => {
+            context.terminal.set_verbosity(cli.global.verbosity());
+            match commands::run(context, &cli) {
+                Ok(()) => 0,
+                Err(error) => terminal::report(&error),
             }
-        },
-        move || cleanup.sweep_if_free(),
-    )
+        }
+        Err(error) => terminal::report_usage(&error),
+    }
 }
 
 /// Runs `work` as [`run`] does its own: a panic ends as one line on standard error and code 1.
 #[doc(hidden)]
 pub fn guarded(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
-    terminal::start(terminal::When::Auto, terminal::ErrorFormat::Text);
-    terminal::guard(work, || ())
+    guard(Context::new(Terminal::default()), |_| work())
+}
+
+fn guard(context: Context, work: impl FnOnce(&Context) -> u8 + Send + 'static) -> u8 {
+    let (terminal, cleanup) = (context.terminal.clone(), context.storage.cleanup.clone());
+    terminal::guard(
+        &terminal,
+        move || work(&context),
+        move || cleanup.sweep_if_free(),
+    )
 }

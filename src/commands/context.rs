@@ -6,17 +6,28 @@ use crate::cli::{Cli, ServiceArgs};
 use crate::config::Settings;
 use crate::error::Failure;
 use crate::storage::Storage;
+use crate::terminal::Terminal;
 
 /// What a run needs besides its own flags: made once, and handed down. Clones share everything.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Context {
     /// Where files and objects are read and written.
     pub(crate) storage: Storage,
+    pub(crate) terminal: Terminal,
     service: Arc<ServiceArgs>,
     settings: Arc<OnceLock<Settings>>,
 }
 
 impl Context {
+    pub(crate) fn new(terminal: Terminal) -> Self {
+        Self {
+            terminal,
+            storage: Storage::default(),
+            service: Arc::default(),
+            settings: Arc::default(),
+        }
+    }
+
     /// Returns the context for the command line.
     pub(super) fn of(self, cli: &Cli) -> Self {
         let service = cli.command.service().cloned().unwrap_or_default();

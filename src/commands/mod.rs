@@ -39,6 +39,10 @@ mod runtime;
 
 pub(crate) mod signals;
 
+// Whole commands, run in process.
+#[cfg(test)]
+mod tests;
+
 use crate::cli::{Cli, Command};
 use crate::terminal;
 pub(crate) use context::Context;

@@ -1,7 +1,6 @@
 //! `report`: writes one self-contained HTML page with charts.
 
 use super::context::Context;
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -80,7 +79,7 @@ fn creation_time(now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
 
 /// Decides where to write the page, and refuses names that suggest another format.
 fn location(output: Option<&Path>) -> Result<Location, Failure> {
-    if output.is_none() && std::io::stdout().is_terminal() {
+    if output.is_none() && terminal::stdout().is_terminal() {
         return Err(Failure::new(
             Kind::Usage,
             "a report is an HTML file, not text for the terminal",

@@ -16,9 +16,11 @@ use crate::terminal;
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Builds a runtime with at least two workers.
-pub(super) fn build() -> anyhow::Result<Runtime> {
+pub(super) fn build(context: &Context) -> anyhow::Result<Runtime> {
+    let terminal = context.terminal.clone();
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
+        .on_thread_start(move || terminal.attach())
         .enable_all()
         .build()
         .context("cannot start the runtime")
@@ -39,7 +41,7 @@ pub(super) fn until_signal<W>(
 where
     W: AsyncFnOnce(Context) -> anyhow::Result<()> + Send + 'static,
 {
-    let runtime = build()?;
+    let runtime = build(context)?;
     let handle = runtime.handle().clone();
     let mut signals = {
         let _entered = handle.enter();
@@ -50,6 +52,7 @@ where
     // On a separate thread: a blocked write must not keep signals from being handled. The thread owns the runtime: after
     // a signal it may still be working, until the process exits.
     let thread = thread::Builder::new().spawn(move || {
+        context.terminal.attach();
         let ended = runtime.block_on(work(context));
         let _ = sender.send((ended, runtime));
     });

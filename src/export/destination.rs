@@ -1,6 +1,5 @@
 //! Resolves `-o` and `-f`: the location, the format and the compression.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum as _;
@@ -11,6 +10,7 @@ use crate::error::{Failure, Kind};
 use crate::formats::Format;
 use crate::storage::Compression;
 use crate::storage::Location;
+use crate::terminal;
 
 /// The destination of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Destination {
             return Ok(made(place, None, Format::Postgres, Compression::None));
         }
         let Some(path) = place.path() else {
-            let by_stream = if std::io::stdout().is_terminal() {
+            let by_stream = if terminal::stdout().is_terminal() {
                 Format::Table
             } else {
                 Format::Ndjson

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::escaping::{Escapes, Escaping};
 use crate::error::{Failure, Kind};
+use crate::terminal::{self, Stdout};
 
 /// Output that is published by its commit. Dropped earlier, it leaves nothing behind.
 pub(crate) trait Transaction: Write + Send {
@@ -70,17 +71,30 @@ pub(crate) struct Stream {
     escaping: Option<Escaping>,
 }
 
-trait StreamSink: Write + IsTerminal + Send {}
+trait StreamSink: Write + Send {
+    fn is_terminal(&self) -> bool;
+}
 
-impl StreamSink for io::Stdout {}
+impl StreamSink for Stdout {
+    fn is_terminal(&self) -> bool {
+        Stdout::is_terminal(self)
+    }
+}
 
-impl StreamSink for File {}
+impl StreamSink for File {
+    fn is_terminal(&self) -> bool {
+        IsTerminal::is_terminal(self)
+    }
+}
 
 impl Stream {
     /// Standard output; with `file`, that device or pipe.
     pub(super) fn new(file: Option<File>, name: String) -> Self {
         Self {
-            sink: file.map_or_else(|| Box::new(io::stdout()) as _, |file| Box::new(file) as _),
+            sink: file.map_or_else(
+                || Box::new(terminal::stdout()) as _,
+                |file| Box::new(file) as _,
+            ),
             name,
             escaping: None,
         }

@@ -1,35 +1,17 @@
 //! Prints errors, as text for people or as one JSON object for programs.
 
 use std::fmt::Write as _;
-use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::current::current;
 use super::stderr::{ERROR, HINT, stderr_json, stderr_line};
 use super::stdout::print_styled;
+use super::when::ErrorFormat;
 use crate::error::{self, Failure, Kind, Sent};
 use crate::secret::conceal;
 use crate::text;
-
-/// How errors are shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ErrorFormat {
-    #[default]
-    Text,
-    Json,
-}
-
-static FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
-
-/// Sets the format of all errors. Only the first call in a process has an effect.
-pub(super) fn set_format(format: ErrorFormat) {
-    let _ = FORMAT.set(format);
-}
-
-fn format() -> ErrorFormat {
-    FORMAT.get().copied().unwrap_or_default()
-}
 
 /// Why no command runs, and what is shown instead.
 #[derive(Debug)]
@@ -61,7 +43,7 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
     // The reader closed the pipe, so the error is not printed.
     if kind != Kind::ClosedPipe {
         let hint = error::hint_of(error);
-        match format() {
+        match current().error_format() {
             ErrorFormat::Text => stderr_line(&as_text(error, hint)),
             ErrorFormat::Json => {
                 stderr_json(&as_json(kind, &message(error), hint, error::sent_of(error)));
@@ -74,7 +56,7 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
 /// Prints help and version to standard output, and usage errors to standard error. Returns the exit
 /// code.
 pub(crate) fn report_usage(stop: &Stop) -> u8 {
-    let mistake = match (stop, format()) {
+    let mistake = match (stop, current().error_format()) {
         (Stop::Help(help), _) => {
             let shown = print_styled(help);
             return shown.map_or_else(|failure| report(&failure.into()), |()| 0);

@@ -3,6 +3,7 @@
 use anstyle::Style;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
+use super::current::current;
 use super::stderr::{ERROR, WARNING, stderr_line};
 use crate::secret::conceal;
 use crate::text;
@@ -18,7 +19,7 @@ impl Log for Logger {
     }
 
     fn log(&self, record: &Record<'_>) {
-        if !self.enabled(record.metadata()) {
+        if !self.enabled(record.metadata()) || record.level() > current().level() {
             return;
         }
         let (style, label) = match record.level() {
@@ -39,9 +40,9 @@ impl Log for Logger {
     fn flush(&self) {}
 }
 
-/// Installs the logger. The level is `warn` until [`super::set_verbosity`] changes it.
-pub(super) fn install() {
+/// Installs the logger. The level is `warn` until [`super::Terminal::set_verbosity`] raises it.
+pub(crate) fn install() {
     // Fails only if a logger is already installed.
     let _ = log::set_logger(&Logger);
-    log::set_max_level(LevelFilter::Warn);
+    log::set_max_level(LevelFilter::Warn.max(log::max_level()));
 }

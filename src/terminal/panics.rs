@@ -1,12 +1,12 @@
 //! Handles panics. A panic is a bug in trayscan: one line, exit code 1, and no secrets shown.
 
-use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use super::current::{Terminal, with_thread};
 use crate::error::{Failure, Kind};
 
 /// The usual stack size of a main thread.
@@ -18,18 +18,24 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// The panicking thread is parked, and the caller ends the process. Unwinding would not always end the
 /// program: other threads may wait for it forever, and the threads of a runtime abort.
-pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static, clean_up: impl FnOnce()) -> u8 {
-    static REPORTED: AtomicBool = AtomicBool::new(false);
-
+pub(crate) fn guard(
+    terminal: &Terminal,
+    work: impl FnOnce() -> u8 + Send + 'static,
+    clean_up: impl FnOnce(),
+) -> u8 {
+    super::logger::install();
+    let _entered = terminal.enter();
+    let is_reported = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
-    let panic_sender = sender.clone();
+    let (reported, shown, panic_sender) = (is_reported.clone(), terminal.clone(), sender.clone());
     panic::set_hook(Box::new(move |info| {
-        if EXPECTED.get() {
+        if with_thread(|thread| thread.expects_panic.get()) == Some(true) {
             return;
         }
         // Report only the first panic, which is the cause. Later ones must not end the process before
         // its message is written.
-        if !REPORTED.swap(true, Ordering::Relaxed) {
+        if !reported.swap(true, Ordering::Relaxed) {
+            let _entered = shown.enter();
             super::errors::report(&describe(info).into());
             // Fails only if the process is about to end.
             let _ = panic_sender.send(WorkEnd::Panicked);
@@ -38,7 +44,9 @@ pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static, clean_up: impl F
             thread::park();
         }
     }));
+    let shown = terminal.clone();
     let spawned = thread::Builder::new().stack_size(STACK).spawn(move || {
+        shown.attach();
         let code = work();
         let _ = sender.send(WorkEnd::Returned(code));
     });
@@ -47,7 +55,7 @@ pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static, clean_up: impl F
         return super::errors::report(&failure.into());
     }
     let mut end = receiver.recv().unwrap_or(WorkEnd::Panicked);
-    if REPORTED.load(Ordering::Relaxed) && matches!(end, WorkEnd::Returned(_)) {
+    if is_reported.load(Ordering::Relaxed) && matches!(end, WorkEnd::Returned(_)) {
         // Another thread panicked meanwhile and may still be writing its message.
         end = receiver.recv_timeout(MESSAGE_TIMEOUT).unwrap_or(end);
     }
@@ -67,17 +75,13 @@ enum WorkEnd {
     Panicked,
 }
 
-thread_local! {
-    /// Whether the caller handles a panic on this thread.
-    static EXPECTED: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Runs `work` of a library that panics instead of returning an error. Returns the panic's message as
 /// the error.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    let before = EXPECTED.replace(true);
+    let expect = |expects| with_thread(|thread| thread.expects_panic.replace(expects));
+    let before = expect(true);
     let result = panic::catch_unwind(AssertUnwindSafe(work));
-    EXPECTED.set(before);
+    expect(before.unwrap_or_default());
     result.map_err(|payload| match payload.downcast::<String>() {
         Ok(text) => *text,
         Err(payload) => payload

@@ -1,7 +1,7 @@
 //! The progress line, redrawn from the counters of the run. By default only on a terminal.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -9,30 +9,21 @@ use indicatif::{
     HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
 };
 
+use super::current::{Terminal, current};
 use super::stats::Stats;
 use super::when::When;
 
-/// The progress line on the screen, if any. Other lines must not overwrite it.
-static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-/// Hides the progress line while `print` runs.
-pub(super) fn suspend(print: impl FnOnce()) {
-    match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
-        Some(bar) => bar.suspend(print),
-        None => print(),
-    }
-}
-
 /// Clears the line for good.
-pub(super) fn stop() {
+pub(super) fn stop(terminal: &Terminal) {
     // The painter uses the same lock, so it cannot draw the line again.
-    if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    if let Some(bar) = terminal.state().progress.take() {
         bar.finish_and_clear();
     }
 }
 
 /// Shows progress until it is dropped.
 pub(crate) struct ProgressLine {
+    terminal: Terminal,
     painter: Option<JoinHandle<()>>,
 }
 
@@ -40,13 +31,14 @@ impl ProgressLine {
     /// Starts the line. `None` if it is off, standard error is not a terminal, or it would
     /// mix with the data.
     pub(crate) fn start(mode: When, data_on_terminal: bool, stats: &Arc<Stats>) -> Option<Self> {
+        let terminal = current();
         let is_shown = match mode {
             When::Always => true,
             When::Never => false,
             When::Auto => {
                 std::io::stderr().is_terminal()
                     && !data_on_terminal
-                    && log::max_level() >= log::LevelFilter::Warn
+                    && terminal.level() >= log::LevelFilter::Warn
             }
         };
         if !is_shown {
@@ -54,27 +46,27 @@ impl ProgressLine {
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
             .with_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
-        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
-        let stats = Arc::clone(stats);
-        let painter = thread::Builder::new().spawn(move || paint(&stats));
+        terminal.state().progress = Some(bar);
+        let (shown, stats) = (terminal.clone(), Arc::clone(stats));
+        let painter = thread::Builder::new().spawn(move || paint(&shown, &stats));
         Some(Self {
+            terminal,
             painter: painter.ok(),
         })
     }
 }
 
 /// Redraws the line until it is stopped. Without a terminal, prints a new line each second instead.
-fn paint(stats: &Stats) {
+fn paint(terminal: &Terminal, stats: &Stats) {
     let started = Instant::now();
     for tick in 0_u64.. {
-        match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &terminal.state().progress {
             Some(bar) if !bar.is_hidden() => {
                 bar.set_message(describe(stats, started.elapsed()));
                 bar.tick();
             }
             Some(_) if tick % 10 == 0 => {
-                // A failure is ignored: there is nowhere left to report it.
-                let _ = writeln!(anstream::stderr(), "{}", describe(stats, started.elapsed()));
+                terminal.write_error_line(&describe(stats, started.elapsed()));
             }
             Some(_) => {}
             None => return,
@@ -120,7 +112,7 @@ fn progress(share: f64, elapsed: Duration) -> String {
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        stop();
+        stop(&self.terminal);
         if let Some(painter) = self.painter.take() {
             // A panic of the painter is already reported.
             let _ = painter.join();

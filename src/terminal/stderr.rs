@@ -1,9 +1,9 @@
 //! Standard error: single lines, with secrets concealed, that do not disturb the progress line.
 
-use std::io::Write as _;
-
 use anstyle::{AnsiColor, Style};
+use log::LevelFilter;
 
+use super::current::current;
 use super::progress;
 use crate::secret::conceal;
 use crate::text::{escape, one_line};
@@ -14,14 +14,14 @@ pub(super) const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// Prints the last line of a run, unless the run is quiet.
 pub(crate) fn conclude(line: &str) {
-    if log::max_level() >= log::LevelFilter::Warn {
+    if current().level() >= LevelFilter::Warn {
         stderr_line(&one_line(line));
     }
 }
 
 /// Prints information that is useful but not a warning, unless the run is quiet.
 pub(crate) fn note(text: &str) {
-    if log::max_level() >= log::LevelFilter::Warn {
+    if current().level() >= LevelFilter::Warn {
         stderr_line(&format!("{HINT}note:{HINT:#} {}", escape(text)));
     }
 }
@@ -30,11 +30,12 @@ pub(crate) fn note(text: &str) {
 ///
 /// The run is over, but some of its threads may still be working.
 pub(crate) fn silence() {
-    progress::stop();
-    log::set_max_level(log::LevelFilter::Off);
+    let terminal = current();
+    progress::stop(&terminal);
+    terminal.state().level = LevelFilter::Off;
 }
 
-/// Writes one line to standard error. A failure is ignored: there is nowhere left to report it.
+/// Writes one line to standard error.
 pub(super) fn stderr_line(line: &str) {
     // The last chance to conceal a secret, whatever the message was built from.
     stderr_json(&conceal(line));
@@ -42,7 +43,9 @@ pub(super) fn stderr_line(line: &str) {
 
 /// Writes one line unchanged. In JSON, the caller conceals secrets in each string.
 pub(super) fn stderr_json(line: &str) {
-    progress::suspend(|| {
-        let _ = writeln!(anstream::stderr(), "{line}");
-    });
+    let terminal = current();
+    match &terminal.state().progress {
+        Some(bar) => bar.suspend(|| terminal.write_error_line(line)),
+        None => terminal.write_error_line(line),
+    }
 }

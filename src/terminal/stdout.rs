@@ -1,29 +1,40 @@
 //! Standard output. Every write and flush is checked, and a closed pipe has its own error class.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 
+use super::current::{Stdout, current};
 use crate::error::{Failure, Kind};
 use crate::text;
 
+/// Returns standard output.
+pub(crate) fn stdout() -> Stdout {
+    current().stdout()
+}
+
 /// Writes `text` to standard output and flushes it. On a terminal, control characters are escaped.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() {
-        return write(io::stdout().lock(), &text::escape(text));
+    let stdout = stdout();
+    if stdout.is_terminal() {
+        return write(stdout, &text::escape(text));
     }
-    write(io::stdout().lock(), text)
+    write(stdout, text)
 }
 
 /// Like [`print()`], for JSON. It remains valid JSON on a terminal.
 pub(crate) fn print_json(json: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() {
-        return write(io::stdout().lock(), &text::escape_json(json));
+    let stdout = stdout();
+    if stdout.is_terminal() {
+        return write(stdout, &text::escape_json(json));
     }
-    write(io::stdout().lock(), json)
+    write(stdout, json)
 }
 
 /// Writes `text` to standard output, without its colours if colour is off.
 pub(super) fn print_styled(text: &str) -> Result<(), Failure> {
-    write(anstream::stdout().lock(), text)
+    if color_on_stdout() {
+        return write(stdout(), text);
+    }
+    write(stdout(), &anstream::adapter::strip_str(text).to_string())
 }
 
 fn write(mut stdout: impl Write, text: &str) -> Result<(), Failure> {
@@ -43,12 +54,12 @@ fn failure(error: io::Error) -> Failure {
 
 /// Returns whether to use colour on standard output.
 pub(crate) fn color_on_stdout() -> bool {
-    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+    current().stdout_color() != anstream::ColorChoice::Never
 }
 
 /// Returns the width of the terminal in columns. `None` if standard output is not a terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
-    if !io::stdout().is_terminal() {
+    if !stdout().is_terminal() {
         return None;
     }
     let (terminal_size::Width(width), _) = terminal_size::terminal_size()?;

@@ -1,4 +1,4 @@
-//! The choice between always, never and automatic, for colour and for progress.
+//! The choices of `--color`, `--progress` and `--error-format`.
 
 /// Whether to use colour, or to show progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,4 +8,12 @@ pub(crate) enum When {
     Auto,
     Always,
     Never,
+}
+
+/// How errors are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ErrorFormat {
+    #[default]
+    Text,
+    Json,
 }

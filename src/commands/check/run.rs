@@ -25,7 +25,7 @@ use crate::secret::Secret;
 const CHUNK_SIZE: usize = 64 * 1024;
 
 pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
-    runtime::build()?.block_on(check(context, args))
+    runtime::build(context)?.block_on(check(context, args))
 }
 
 async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {

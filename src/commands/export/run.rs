@@ -2,7 +2,6 @@
 
 use crate::commands::context::Context;
 use std::collections::{BTreeSet, HashSet};
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -371,7 +370,7 @@ impl OpenOutputs {
             source.name()
         );
         let data_on_terminal =
-            self.live && std::io::stdout().is_terminal() && destination.format != Format::Table;
+            self.live && terminal::stdout().is_terminal() && destination.format != Format::Table;
         let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
         let order = PageOrder::for_export(request.sorting.is_some(), args.limit.is_some());
         let rows = self.part.as_mut().and_then(|part| part.rows.take());

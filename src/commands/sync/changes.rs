@@ -1,6 +1,6 @@
 //! `sync --changes`: lists which batches were added, changed or vanished.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::Path;
 
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub(super) fn run(
     format: Option<ListFormat>,
 ) -> anyhow::Result<()> {
     let archive = Archive::read(path)?;
-    let format = format.unwrap_or(if io::stdout().is_terminal() {
+    let format = format.unwrap_or(if terminal::stdout().is_terminal() {
         ListFormat::Table
     } else {
         ListFormat::Ndjson

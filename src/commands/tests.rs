@@ -1,0 +1,248 @@
+//! Whole commands, run in this process: several at a time, each with its own settings and streams.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use tempfile::TempDir;
+
+use super::Context;
+use crate::cli::Early;
+use crate::error::Kind;
+use crate::terminal::{self, Terminal};
+
+/// How a run ended.
+struct Ended {
+    code: u8,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a command line, and collects what it writes.
+fn run(args: &[&str]) -> Ended {
+    let args: Vec<OsString> = ["trayscan"]
+        .iter()
+        .chain(args)
+        .map(OsString::from)
+        .collect();
+    let early = Early::scan(&args);
+    terminal::install_logger();
+    let terminal = Terminal::captured(early.error_format);
+    let _entered = terminal.enter();
+    let code = crate::run_with(&Context::new(terminal.clone()), &args, early);
+    let [stdout, stderr] = terminal.written();
+    Ended {
+        code,
+        stdout,
+        stderr,
+    }
+}
+
+/// A folder with a config file.
+struct Home(TempDir);
+
+impl Home {
+    fn with(config: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("config.toml"), config).expect("a config file");
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_string_lossy().into_owned()
+    }
+
+    /// Runs a command line with the config file.
+    fn run(&self, args: &[&str]) -> Ended {
+        let config = format!("--config={}", self.path("config.toml"));
+        run(&[args, &[&*config]].concat())
+    }
+}
+
+#[test]
+fn an_export_writes_batches_to_stdout_and_the_rest_to_stderr() {
+    let home = Home::with("");
+    let ended = home.run(&[
+        "export",
+        "--sandbox",
+        "-f",
+        "csv",
+        "--fields",
+        "batch_id",
+        "--limit",
+        "2",
+    ]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(ended.stdout.lines().count(), 3, "{}", ended.stdout);
+    assert!(ended.stdout.starts_with("batch_id\n"));
+    let last = ended.stderr.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("2 batches (all dates, v2, 2 requests)"),
+        "{last}"
+    );
+    assert!(last.contains(" to standard output in "), "{last}");
+}
+
+#[test]
+fn runs_with_different_settings_do_not_mix() {
+    let homes = [
+        Home::with("[profiles.default]\napi = \"v1\"\nretries = 1\n"),
+        Home::with("[profiles.default]\napi = \"v2\"\nretries = 2\n"),
+    ];
+    let export = |home: &Home| home.run(&["export", "--sandbox", "-f", "ndjson", "-v"]);
+    let show = |home: &Home| home.run(&["config", "show"]);
+    let [(one, first), (other, second)] = thread::scope(|scope| {
+        let runs = homes
+            .each_ref()
+            .map(|home| scope.spawn(move || (export(home), show(home))));
+        runs.map(|run| run.join().expect("no panic"))
+    });
+    assert_eq!(one.stdout.lines().count(), 250, "{}", one.stderr);
+    assert_eq!(one.stdout, other.stdout);
+    for (ended, own, others) in [(&one, ", v1, ", ", v2, "), (&other, ", v2, ", ", v1, ")] {
+        assert!(
+            ended.stderr.contains("info: requesting all dates"),
+            "{}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains(own), "{}", ended.stderr);
+        assert!(!ended.stderr.contains(others), "{}", ended.stderr);
+        assert_eq!(
+            ended.stderr.matches("250 batches").count(),
+            1,
+            "{}",
+            ended.stderr
+        );
+    }
+    for (shown, api, retries) in [(first, "v1", 1), (second, "v2", 2)] {
+        for (key, value) in [("api", api.to_owned()), ("retries", retries.to_string())] {
+            let row = shown
+                .stdout
+                .lines()
+                .find(|line| line.starts_with(&format!("{key} ")));
+            let row: Vec<&str> = row.unwrap_or_default().split_whitespace().collect();
+            assert_eq!(row[..2], [key, &*value], "{}", shown.stdout);
+        }
+    }
+}
+
+#[test]
+fn verbosity_is_that_of_each_run() {
+    let home = Home::with("");
+    let loud = home.run(&["summary", "--sandbox", "-vv"]);
+    assert!(loud.stderr.contains("debug: "), "{}", loud.stderr);
+    let usual = home.run(&["summary", "--sandbox"]);
+    assert_eq!(usual.stderr.lines().count(), 1, "{}", usual.stderr);
+    let quiet = home.run(&["summary", "--sandbox", "-q"]);
+    assert_eq!((quiet.code, &*quiet.stderr), (0, ""));
+    assert_eq!(loud.stdout, quiet.stdout);
+}
+
+#[test]
+fn commands_follow_each_other_in_one_process() {
+    let home = Home::with("");
+    let (archive, file, manifest) = (home.path("a.db"), home.path("a.csv"), home.path("m.json"));
+    let page = home.path("report.html");
+    for args in [
+        &["sync", "--sandbox", &archive][..],
+        &[
+            "export",
+            "--archive",
+            &archive,
+            "-o",
+            &file,
+            "--manifest",
+            &manifest,
+        ],
+        &["verify", &file, "--manifest", &manifest],
+        &[
+            "verify",
+            &file,
+            "--manifest",
+            &manifest,
+            "--archive",
+            &archive,
+        ],
+        &["report", "--archive", &archive, "-o", &page],
+        &["check", "--sandbox"],
+    ] {
+        let ended = home.run(args);
+        assert_eq!(ended.code, 0, "{args:?}: {}", ended.stderr);
+    }
+    for path in [&archive, &file, &manifest, &page] {
+        assert!(Path::new(path).is_file(), "{path}");
+    }
+    let status = run(&["sync", "--status", &archive]);
+    assert!(status.stdout.contains("250"), "{}", status.stdout);
+}
+
+#[test]
+fn failures_end_with_the_code_of_their_class() {
+    let home = Home::with("");
+    let (file, folder) = (home.path("a.csv"), home.path("none/a.csv"));
+    fs::write(&file, "batch_id\nno-such-batch\n").expect("a file");
+    let closed = [
+        "export",
+        "--base-url=http://127.0.0.1:1",
+        "--client-id=a",
+        "--client-secret=b",
+        "--retries=0",
+    ];
+    for (args, kind) in [
+        (&["export", "--start", "never"][..], Kind::Usage),
+        (&["export", "--no-such-flag"], Kind::Usage),
+        (&["export", "--sandbox", "--parallel", "0"], Kind::Usage),
+        (&closed, Kind::Unavailable),
+        (
+            &[
+                "verify",
+                &file,
+                "--service",
+                "--sandbox",
+                "--fields",
+                "batch_id",
+            ],
+            Kind::Protocol,
+        ),
+        (&["export", "--sandbox", "-o", &folder], Kind::Output),
+        (
+            &[
+                "export",
+                "--sandbox",
+                "--where",
+                "crop_type=Fig",
+                "--fail-on-empty",
+            ],
+            Kind::Empty,
+        ),
+    ] {
+        let ended = home.run(args);
+        assert_eq!(ended.code, kind.code(), "{args:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.lines().any(|line| line.starts_with("error: ")),
+            "{args:?}: {}",
+            ended.stderr
+        );
+        let json = home.run(&[args, &["--error-format=json"]].concat());
+        let last = json.stderr.lines().last().unwrap_or_default();
+        let error: serde_json::Value = serde_json::from_str(last).expect("JSON");
+        assert_eq!(error["error"]["kind"], kind.name(), "{args:?}: {last}");
+    }
+}
+
+#[test]
+fn help_and_version_are_printed() {
+    let version = run(&["--version"]);
+    let expected = concat!("trayscan ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!((version.code, &*version.stdout), (0, expected));
+    let help = run(&["export", "--help"]);
+    assert!(help.stdout.contains("--base-url <URL>"), "{}", help.stdout);
+    let nothing = run(&[]);
+    assert_eq!((nothing.code, &*nothing.stdout), (Kind::Usage.code(), ""));
+    assert!(
+        nothing.stderr.contains("Usage: trayscan"),
+        "{}",
+        nothing.stderr
+    );
+}

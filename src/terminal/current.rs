@@ -1,0 +1,236 @@
+//! Where a run writes, and how: one value per run, known to each of its threads.
+//!
+//! The log and the panic hook have no argument for it, so each thread of a run keeps it.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anstream::{AutoStream, ColorChoice};
+use indicatif::ProgressBar;
+use log::LevelFilter;
+
+use super::when::{ErrorFormat, When};
+
+thread_local! {
+    static THREAD: Thread = const { Thread {
+        terminal: RefCell::new(None),
+        expects_panic: Cell::new(false),
+    } };
+}
+
+/// What a thread knows.
+pub(super) struct Thread {
+    terminal: RefCell<Option<Terminal>>,
+    /// Whether the caller handles a panic on this thread.
+    pub(super) expects_panic: Cell<bool>,
+}
+
+/// Runs `work` on what this thread knows; `None` if the thread is ending.
+pub(super) fn with_thread<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
+    THREAD.try_with(work).ok()
+}
+
+/// The streams of a run, and how to write to them. Clones share everything.
+#[derive(Clone, Default)]
+pub(crate) struct Terminal(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    color: When,
+    error_format: ErrorFormat,
+    state: Mutex<State>,
+    /// Collects what is written, instead of the streams of the process.
+    #[cfg(test)]
+    captured: Option<[Arc<Mutex<Vec<u8>>>; 2]>,
+}
+
+/// What changes in the course of a run.
+pub(super) struct State {
+    /// The progress line on the screen, if any. Other lines must not overwrite it.
+    pub(super) progress: Option<ProgressBar>,
+    pub(super) level: LevelFilter,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            progress: None,
+            level: LevelFilter::Warn,
+        }
+    }
+}
+
+/// How much is logged to standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+    EveryRequest,
+}
+
+impl Terminal {
+    /// Returns the streams of the process. Needed before the command line is parsed, so that usage errors have the right
+    /// format too.
+    pub(crate) fn new(color: When, error_format: ErrorFormat) -> Self {
+        Self(Arc::new(Shared {
+            color,
+            error_format,
+            ..Shared::default()
+        }))
+    }
+
+    /// Returns a terminal that collects what is written.
+    #[cfg(test)]
+    pub(crate) fn captured(error_format: ErrorFormat) -> Self {
+        Self(Arc::new(Shared {
+            error_format,
+            captured: Some(<[_; 2]>::default()),
+            ..Shared::default()
+        }))
+    }
+
+    /// Returns what was written to standard output and standard error.
+    #[cfg(test)]
+    pub(crate) fn written(&self) -> [String; 2] {
+        let captured = self.0.captured.as_ref().expect("a captured terminal");
+        captured.each_ref().map(|stream| {
+            let bytes = stream.lock().unwrap_or_else(PoisonError::into_inner);
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    }
+
+    /// Sets what is logged.
+    pub(crate) fn set_verbosity(&self, verbosity: Verbosity) {
+        let level = match verbosity {
+            Verbosity::Quiet => LevelFilter::Error,
+            Verbosity::Normal => LevelFilter::Warn,
+            Verbosity::Verbose => LevelFilter::Info,
+            Verbosity::EveryRequest => LevelFilter::Debug,
+        };
+        self.state().level = level;
+        // Another run in this process may log more.
+        log::set_max_level(level.max(log::max_level()));
+    }
+
+    /// Makes this the terminal of this thread, until the returned value is dropped.
+    pub(crate) fn enter(&self) -> Entered {
+        Entered(set_current(Some(self.clone())))
+    }
+
+    /// Makes this the terminal of this thread, for good.
+    pub(crate) fn attach(&self) {
+        set_current(Some(self.clone()));
+    }
+
+    pub(super) fn error_format(&self) -> ErrorFormat {
+        self.0.error_format
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        let state = self.0.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn level(&self) -> LevelFilter {
+        self.state().level
+    }
+
+    pub(super) fn stdout(&self) -> Stdout {
+        #[cfg(test)]
+        if let Some([stdout, _]) = &self.0.captured {
+            return Stdout::Captured(Arc::clone(stdout));
+        }
+        Stdout::Process(io::stdout())
+    }
+
+    /// Returns whether to use colour on standard output.
+    pub(super) fn stdout_color(&self) -> ColorChoice {
+        match self.stdout() {
+            Stdout::Process(stdout) => self.color_choice(AutoStream::choice(&stdout)),
+            #[cfg(test)]
+            Stdout::Captured(_) => ColorChoice::Never,
+        }
+    }
+
+    /// Writes a line to standard error, without its colours if colour is off. A failure is ignored: there is nowhere left
+    /// to report it.
+    pub(super) fn write_error_line(&self, line: &str) {
+        #[cfg(test)]
+        if let Some([_, stderr]) = &self.0.captured {
+            let line = anstream::adapter::strip_str(line);
+            let _ = writeln!(Stdout::Captured(Arc::clone(stderr)), "{line}");
+            return;
+        }
+        let stderr = io::stderr();
+        let color = self.color_choice(AutoStream::choice(&stderr));
+        let _ = writeln!(AutoStream::new(stderr, color).lock(), "{line}");
+    }
+
+    /// Returns what `--color` says, or `auto`: it depends on the terminal, `NO_COLOR`, `CLICOLOR` and `TERM`.
+    fn color_choice(&self, auto: ColorChoice) -> ColorChoice {
+        match self.0.color {
+            When::Auto => auto,
+            When::Always => ColorChoice::Always,
+            When::Never => ColorChoice::Never,
+        }
+    }
+}
+
+/// Returns the terminal of this thread. A thread that has none writes to the streams of the process.
+pub(super) fn current() -> Terminal {
+    let current = with_thread(|thread| thread.terminal.borrow().clone());
+    current.flatten().unwrap_or_default()
+}
+
+fn set_current(terminal: Option<Terminal>) -> Option<Terminal> {
+    with_thread(|thread| thread.terminal.replace(terminal)).flatten()
+}
+
+/// A terminal that a thread has entered.
+pub(crate) struct Entered(Option<Terminal>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        set_current(self.0.take());
+    }
+}
+
+/// Standard output.
+pub(crate) enum Stdout {
+    Process(io::Stdout),
+    #[cfg(test)]
+    Captured(Arc<Mutex<Vec<u8>>>),
+}
+
+impl Stdout {
+    pub(crate) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Process(stdout) => stdout.is_terminal(),
+            #[cfg(test)]
+            Self::Captured(_) => false,
+        }
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Process(stdout) => stdout.write(bytes),
+            #[cfg(test)]
+            Self::Captured(captured) => {
+                let mut captured = captured.lock().unwrap_or_else(PoisonError::into_inner);
+                captured.write(bytes)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Process(stdout) => stdout.flush(),
+            #[cfg(test)]
+            Self::Captured(_) => Ok(()),
+        }
+    }
+}
