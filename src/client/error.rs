@@ -47,14 +47,14 @@ pub(crate) enum Fault {
 #[derive(Debug)]
 pub(crate) struct ServiceError {
     /// Method and path, such as `GET /v2/batches`; never the query.
-    pub(crate) request: String,
+    pub(crate) request: Box<str>,
     pub(crate) fault: Fault,
     /// Number of attempts; 0 if the request may still be retried.
     pub(super) attempts: u32,
 }
 
 impl ServiceError {
-    pub(crate) fn new(request: impl Into<String>, fault: Fault) -> Self {
+    pub(crate) fn new(request: impl Into<Box<str>>, fault: Fault) -> Self {
         Self {
             request: request.into(),
             fault,
@@ -204,7 +204,7 @@ impl From<ServiceError> for Failure {
         let kind = error.kind();
         let (message, hint) = error.advice(kind);
         let sent = Sent {
-            request: error.request.clone(),
+            request: error.request.to_string(),
             status: error.status(),
             detail: match &error.fault {
                 Fault::Status { value, detail, .. } => {
