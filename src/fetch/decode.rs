@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::room::Space;
 use crate::batch::Batch;
 use crate::batch::Page;
 use crate::batch::json::Shape;
@@ -77,9 +78,16 @@ pub(super) struct DecodedPage {
     pub(super) page: Page,
     /// Number of batches received, including dropped ones.
     pub(super) received: usize,
-    /// Number of batches that are received again because of a retry or a split.
-    pub(super) refetched: u64,
     pub(super) issues: DataIssues,
+    /// The cursor of the next page; `None` after the last one. A part of a large page has none either.
+    pub(super) cursor: Option<String>,
+    /// Whether an attempt failed after parts of its page were handed over. This is the first part of the next
+    /// attempt, which contains the same batches again.
+    pub(super) is_retry: bool,
+    /// Number of batches returned before that are received again.
+    pub(super) refetched: u64,
+    /// The room that the page occupies.
+    pub(super) space: Option<Space>,
 }
 
 impl PageDecoder {
@@ -117,20 +125,22 @@ impl PageDecoder {
         })
     }
 
-    /// Returns the batches decoded so far, and continues on `blank_page`.
+    /// Returns the batches decoded so far as a part of the page, and continues on `blank_page`.
     pub(super) fn take(&mut self, blank_page: Page) -> DecodedPage {
-        DecodedPage {
-            page: std::mem::replace(&mut self.decoded.page, blank_page),
+        let next = DecodedPage {
+            page: blank_page,
             received: self.decoded.received,
-            refetched: 0,
-            issues: std::mem::take(&mut self.decoded.issues),
-        }
+            ..DecodedPage::default()
+        };
+        let mut part = std::mem::replace(&mut self.decoded, next);
+        part.page.is_continued = true;
+        part
     }
 
-    /// Ends the response; returns the remaining batches and the cursor of the next page.
-    pub(super) fn finish(self) -> Result<(DecodedPage, Option<String>), ParseError> {
-        let next_token = self.splitter.finish()?;
-        Ok((self.decoded, next_token))
+    /// Ends the response; returns the remaining batches.
+    pub(super) fn finish(mut self) -> Result<DecodedPage, ParseError> {
+        self.decoded.cursor = self.splitter.finish()?;
+        Ok(self.decoded)
     }
 }
 

@@ -13,8 +13,9 @@ use crate::terminal::Stats;
 use super::decode::{DataIssues, DecodedPage};
 use super::planner::WindowPlanner;
 use super::progress::Progress;
-use super::queue::{First, QueuedStep, Space, WindowQueue};
+use super::queue::{First, WindowQueue};
 use super::repeats::RepeatGuard;
+use super::room::Space;
 use super::session::FetchSession;
 use super::step::{WalkStep, WindowEnd};
 use super::walk::{Walk, WalkOptions};
@@ -166,16 +167,13 @@ impl Pages {
             }
             self.fill();
             match self.queue.take_first()? {
-                First::Page(decoded, is_window, space) => {
-                    self.space = space;
-                    return Ok(Some(self.count(decoded, is_window)));
-                }
-                First::Finished(Some(totals)) => {
-                    if self.misses_first_page(&totals.fetched.window) {
+                First::Page(decoded, is_window) => return Ok(Some(self.count(decoded, is_window))),
+                First::Finished(Some((fetched, issues))) => {
+                    if self.misses_first_page(&fetched.window) {
                         self.restart(MISSING_BATCHES);
                     } else {
-                        self.fetched.push(totals.fetched);
-                        self.issues.add(totals.issues);
+                        self.fetched.push(fetched);
+                        self.issues.add(issues);
                     }
                 }
                 First::Finished(None) => {}
@@ -191,16 +189,15 @@ impl Pages {
 
     /// Counts a page that is returned to the caller.
     fn count(&mut self, decoded: DecodedPage, is_window: bool) -> Page {
-        let DecodedPage {
-            page, refetched, ..
-        } = decoded;
+        let page = decoded.page;
+        self.space = decoded.space;
         self.session
             .client
             .stats
             .pages
             .add(u64::from(!page.is_continued));
         self.returned += page.batches.len() as u64;
-        self.refetched += refetched;
+        self.refetched += decoded.refetched;
         if let Some(share) = self.progress.add(&page) {
             self.session.client.stats.set_share(share);
         }
@@ -230,9 +227,9 @@ impl Pages {
 
     /// The windows fetched so far.
     pub(crate) fn fetched(&self) -> Vec<FetchedWindow> {
-        let first_totals = self.queue.first_totals().map(|totals| totals.fetched);
-        let first_totals = first_totals.filter(|fetched| fetched.pages > 0);
-        self.fetched.iter().copied().chain(first_totals).collect()
+        let first = self.queue.first_totals().map(|(fetched, _)| fetched);
+        let first = first.filter(|fetched| fetched.pages > 0);
+        self.fetched.iter().copied().chain(first).collect()
     }
 
     /// The windows whose pages were all returned, and the number of restarts. A restart invalidates all
@@ -254,8 +251,8 @@ impl Pages {
     /// The issues found in the batches so far.
     pub(crate) fn issues(&self) -> DataIssues {
         let mut issues = self.issues.clone();
-        if let Some(totals) = self.queue.first_totals() {
-            issues.add(totals.issues.clone());
+        if let Some((_, first)) = self.queue.first_totals() {
+            issues.add(first.clone());
         }
         issues
     }
@@ -336,20 +333,13 @@ impl Pages {
     }
 
     /// Handles a step of a window.
-    fn handle(
-        &mut self,
-        QueuedStep {
-            number,
-            step,
-            space,
-        }: QueuedStep,
-    ) {
+    fn handle(&mut self, (number, step): (u64, WalkStep)) {
         let end = match step {
             WalkStep::Page(decoded) => {
                 if let (Some(planner), Some(span)) = (&mut self.planner, decoded.page.span()) {
                     planner.add_page(span);
                 }
-                self.queue.add_page(number, decoded, space);
+                self.queue.add_page(number, decoded);
                 return;
             }
             WalkStep::End(end) => end,

@@ -28,26 +28,9 @@ pub(super) const EXPIRED: [u16; 4] = [400, 404, 410, 422];
 
 /// A page that was requested. Dropping it cancels the request.
 pub(super) struct PendingPage {
-    task: JoinHandle<Result<PagePart, ServiceError>>,
-    parts: mpsc::Receiver<PagePart>,
+    task: JoinHandle<Result<DecodedPage, ServiceError>>,
+    parts: mpsc::Receiver<DecodedPage>,
     early_cursor: Option<oneshot::Receiver<String>>,
-}
-
-/// A page or a part of it.
-pub(super) struct PagePart {
-    pub(super) decoded: DecodedPage,
-    /// Whether an attempt failed after some of its parts were handed over. This is the first part of the next
-    /// attempt, which contains the same batches again.
-    pub(super) is_retry: bool,
-    /// What follows.
-    pub(super) next: NextPart,
-}
-
-pub(super) enum NextPart {
-    /// Another part of this page.
-    SamePage,
-    /// The page with this cursor; `None` after the last page.
-    Page(Option<String>),
 }
 
 impl Drop for PendingPage {
@@ -89,7 +72,7 @@ impl PendingPage {
     }
 
     /// Returns the next part. Must not be called after the last one.
-    pub(super) async fn next(&mut self) -> Result<PagePart, ServiceError> {
+    pub(super) async fn next(&mut self) -> Result<DecodedPage, ServiceError> {
         let result = tokio::select! {
             biased;
             Some(part) = self.parts.recv() => return Ok(part),
@@ -109,7 +92,7 @@ struct PageReader {
     session: Arc<FetchSession>,
     version: Version,
     info: ResponseInfo,
-    parts: mpsc::Sender<PagePart>,
+    parts: mpsc::Sender<DecodedPage>,
     /// `None` if it was sent, or if it is not known early.
     early_cursor: Mutex<Option<oneshot::Sender<String>>>,
     /// Whether any part was handed over.
@@ -118,7 +101,11 @@ struct PageReader {
 
 impl PageReader {
     /// Reads a page, and repeats the dates with a cursor if the service accepts them together.
-    async fn run(self, range: Range, next_token: Option<Secret>) -> Result<PagePart, ServiceError> {
+    async fn run(
+        self,
+        range: Range,
+        next_token: Option<Secret>,
+    ) -> Result<DecodedPage, ServiceError> {
         let has_cursor = next_token.is_some();
         let repeat_dates = !has_cursor || self.session.dates_with_cursor.load(Ordering::Relaxed);
         let dates = if repeat_dates {
@@ -157,7 +144,7 @@ impl PageReader {
         &self,
         request: &PageRequest,
         accepted: impl Fn(),
-    ) -> Result<PagePart, ServiceError> {
+    ) -> Result<DecodedPage, ServiceError> {
         let read = |response, permit| {
             accepted();
             self.read(response, permit)
@@ -171,12 +158,16 @@ impl PageReader {
     }
 
     /// Reads a response; returns the whole page or its last part.
-    async fn read(&self, mut response: Response, permit: Permit) -> Result<PagePart, ServiceError> {
+    async fn read(
+        &self,
+        mut response: Response,
+        permit: Permit,
+    ) -> Result<DecodedPage, ServiceError> {
         let mut permit = Some(permit);
         let blank_page = self.session.blank_page();
         let mut decoder =
             PageDecoder::new(self.version, self.session.lenient, self.info, blank_page);
-        let mut is_retry = self.has_parts.load(Ordering::Relaxed);
+        decoder.decoded.is_retry = self.has_parts.load(Ordering::Relaxed);
         let mut last = Arc::default();
         let mut size = 0;
         while let Some(text) = response.text(PIECE).await? {
@@ -194,11 +185,7 @@ impl PageReader {
                     permit.succeeded();
                 }
                 self.take_early_cursor();
-                let part = PagePart {
-                    decoded: decoder.take(self.session.blank_page()),
-                    is_retry: std::mem::take(&mut is_retry),
-                    next: NextPart::SamePage,
-                };
+                let part = decoder.take(self.session.blank_page());
                 self.has_parts.store(true, Ordering::Relaxed);
                 // Without a receiver, this task is about to be aborted.
                 let _ = response.pause(self.parts.send(part)).await;
@@ -216,12 +203,7 @@ impl PageReader {
             task::yield_now().await;
         }
         let read = decoder.feed(&last).and_then(|()| decoder.finish());
-        let (decoded, cursor) = read.map_err(|error| response.parse_error(error))?;
-        Ok(PagePart {
-            decoded,
-            is_retry,
-            next: NextPart::Page(cursor),
-        })
+        read.map_err(|error| response.parse_error(error))
     }
 }
 

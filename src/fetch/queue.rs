@@ -5,12 +5,13 @@
 //! always continue, the others only while there is room.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::decode::{DataIssues, DecodedPage};
+use super::room::Room;
 use super::step::WalkStep;
 use super::walk::Walk;
 use super::window::{FetchedWindow, WalkMode};
@@ -18,8 +19,6 @@ use crate::batch::page::WalkId;
 use crate::batch::range::Range;
 use crate::error::Failure;
 
-/// Bytes of additional pages that may wait in the first window.
-const FIRST_ROOM: usize = 3 << 20;
 /// Maximum number of steps in the channel. They are bounded by the room as well.
 const MAX_STEPS: usize = 256;
 
@@ -37,25 +36,21 @@ pub(super) struct WindowQueue {
     is_lazy: bool,
 }
 
-/// A step of a walk, and the window that it belongs to.
-pub(super) struct QueuedStep {
-    pub(super) number: u64,
-    pub(super) step: WalkStep,
-    pub(super) space: Option<Space>,
-}
+/// The number of a window, and a step of its walk.
+type QueuedStep = (u64, WalkStep);
 
 struct QueuedWindow {
     number: u64,
-    window: Range,
     mode: WalkMode,
     is_started: bool,
     /// The walk, if it is lazy. Otherwise a task has it.
     walk: Option<Walk>,
-    pages: VecDeque<(DecodedPage, Option<Space>)>,
+    pages: VecDeque<DecodedPage>,
     /// Number of batches received.
     received: u64,
     /// What was taken, and the walk that it belongs to.
-    totals: WindowTotals,
+    fetched: FetchedWindow,
+    issues: DataIssues,
     walk_id: Option<WalkId>,
     /// How the walk ended; `None` before. It is reported once all pages are taken.
     end: Option<QueuedEnd>,
@@ -71,36 +66,21 @@ impl QueuedWindow {
         if page.walk != self.walk_id {
             // The walk has restarted.
             self.walk_id = page.walk;
-            self.totals = WindowTotals::new(self.window);
+            self.fetched = FetchedWindow::new(self.fetched.window);
+            self.issues = DataIssues::default();
         }
-        self.totals.fetched.pages += u64::from(!page.is_continued);
-        self.totals.fetched.batches += page.batches.len() as u64;
-        self.totals.issues.add(decoded.issues.clone());
-    }
-}
-
-/// Totals of a window.
-#[derive(Clone)]
-pub(super) struct WindowTotals {
-    pub(super) fetched: FetchedWindow,
-    pub(super) issues: DataIssues,
-}
-
-impl WindowTotals {
-    fn new(window: Range) -> Self {
-        Self {
-            fetched: FetchedWindow::new(window),
-            issues: DataIssues::default(),
-        }
+        self.fetched.pages += u64::from(!page.is_continued);
+        self.fetched.batches += page.batches.len() as u64;
+        self.issues.add(decoded.issues.clone());
     }
 }
 
 /// What is first in the queue.
 pub(super) enum First {
-    /// A page, whether its window is one of several, and the space that the page occupies.
-    Page(DecodedPage, bool, Option<Space>),
+    /// A page, and whether its window is one of several.
+    Page(DecodedPage, bool),
     /// All pages of a window are taken. `None` if its totals do not count.
-    Finished(Option<WindowTotals>),
+    Finished(Option<(FetchedWindow, DataIssues)>),
     /// Nothing yet.
     Pending,
 }
@@ -128,9 +108,9 @@ impl WindowQueue {
     }
 
     /// Totals of the first window, up to the page taken last; `None` if its batches will be received again.
-    pub(super) fn first_totals(&self) -> Option<&WindowTotals> {
+    pub(super) fn first_totals(&self) -> Option<(FetchedWindow, &DataIssues)> {
         let first = self.windows.front().filter(|first| first.is_started)?;
-        matches!(first.end, None | Some(Ok(Some(_)))).then_some(&first.totals)
+        matches!(first.end, None | Some(Ok(Some(_)))).then_some((first.fetched, &first.issues))
     }
 
     /// The window that could not be fetched.
@@ -171,13 +151,13 @@ impl WindowQueue {
             self.last_number += 1;
             let queued = QueuedWindow {
                 number: self.last_number,
-                window: *window,
                 mode: *mode,
                 is_started: false,
                 walk: None,
                 pages: VecDeque::new(),
                 received: 0,
-                totals: WindowTotals::new(*window),
+                fetched: FetchedWindow::new(*window),
+                issues: DataIssues::default(),
                 walk_id: None,
                 end: None,
             };
@@ -204,7 +184,7 @@ impl WindowQueue {
         let Some(queued) = windows.find(|queued| !queued.is_started) else {
             return false;
         };
-        let walk = new_walk(queued.window, queued.mode);
+        let walk = new_walk(queued.fetched.window, queued.mode);
         queued.is_started = true;
         self.running += 1;
         if self.is_lazy {
@@ -228,11 +208,7 @@ impl WindowQueue {
             first.walk.as_mut().map(|walk| (number, walk))
         });
         if let Some((number, walk)) = lazy {
-            return QueuedStep {
-                number,
-                step: walk.next().await,
-                space: None,
-            };
+            return (number, walk.next().await);
         }
         loop {
             tokio::select! {
@@ -254,10 +230,10 @@ impl WindowQueue {
     }
 
     /// Adds a page to its window.
-    pub(super) fn add_page(&mut self, number: u64, page: DecodedPage, space: Option<Space>) {
+    pub(super) fn add_page(&mut self, number: u64, page: DecodedPage) {
         if let Some(queued) = self.window(number) {
             queued.received += page.page.batches.len() as u64;
-            queued.pages.push_back((page, space));
+            queued.pages.push_back(page);
         }
     }
 
@@ -266,7 +242,7 @@ impl WindowQueue {
         let queued = self.window(number)?;
         queued.walk = None;
         queued.end = Some(end);
-        let ended = (queued.window, queued.received);
+        let ended = (queued.fetched.window, queued.received);
         self.running -= 1;
         Some(ended)
     }
@@ -284,10 +260,10 @@ impl WindowQueue {
         let Some(first) = self.windows.front_mut() else {
             return Ok(First::Pending);
         };
-        if let Some((page, space)) = first.pages.pop_front() {
+        if let Some(page) = first.pages.pop_front() {
             first.count(&page);
             let is_window = matches!(first.mode, WalkMode::Window { .. });
-            return Ok(First::Page(page, is_window, space));
+            return Ok(First::Page(page, is_window));
         }
         if first.end.is_none() {
             return Ok(First::Pending);
@@ -296,12 +272,12 @@ impl WindowQueue {
         self.announce_first();
         match first.end.transpose() {
             Ok(end) => Ok(First::Finished(end.flatten().map(|issues| {
-                let mut totals = first.totals;
-                totals.issues.add(issues);
-                totals
+                let mut all_issues = first.issues;
+                all_issues.add(issues);
+                (first.fetched, all_issues)
             }))),
             Err(failure) => {
-                self.failed = Some(first.window);
+                self.failed = Some(first.fetched.window);
                 Err(failure)
             }
         }
@@ -311,144 +287,16 @@ impl WindowQueue {
 /// Walks a window and sends each step, until the end or until the queue is gone.
 async fn run(mut walk: Walk, number: u64, steps: mpsc::Sender<QueuedStep>, room: Arc<Room>) {
     loop {
-        let step = walk.next().await;
-        let (space, is_end) = match &step {
-            WalkStep::Page(page) => (Some(room.acquire(number, page.page.size()).await), false),
-            WalkStep::End(_) => (None, true),
+        let mut step = walk.next().await;
+        let is_end = match &mut step {
+            WalkStep::Page(page) => {
+                page.space = Some(room.acquire(number, page.page.size()).await);
+                false
+            }
+            WalkStep::End(_) => true,
         };
-        let step = QueuedStep {
-            number,
-            step,
-            space,
-        };
-        if steps.send(step).await.is_err() || is_end {
+        if steps.send((number, step)).await.is_err() || is_end {
             return;
         }
-    }
-}
-
-/// The memory for pages that wait in the queue.
-pub(super) struct Room {
-    size: usize,
-    state: Mutex<RoomState>,
-    changed: Notify,
-}
-
-#[derive(Default)]
-struct RoomState {
-    /// Number of the first window in the queue.
-    first: u64,
-    used: usize,
-    /// Used by pages that got their space because their window was first.
-    used_by_first: usize,
-}
-
-/// The space of one page; free again when dropped.
-pub(super) struct Space {
-    room: Arc<Room>,
-    size: usize,
-    is_first: bool,
-}
-
-impl Room {
-    fn new(size: usize) -> Self {
-        Self {
-            size,
-            state: Mutex::default(),
-            changed: Notify::new(),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, RoomState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_first(&self, number: u64) {
-        self.state().first = number;
-        self.changed.notify_waiters();
-    }
-
-    /// Waits for space for a page of this window. Larger pages than all the room wait until their window is
-    /// first.
-    async fn acquire(self: &Arc<Self>, number: u64, size: usize) -> Space {
-        loop {
-            let changed = self.changed.notified();
-            if let Some(is_first) = self.try_acquire(number, size) {
-                let room = Arc::clone(self);
-                return Space {
-                    room,
-                    size,
-                    is_first,
-                };
-            }
-            changed.await;
-        }
-    }
-
-    /// Takes space; returns whether it was given because the window is first, or `None` if there is none.
-    fn try_acquire(&self, number: u64, size: usize) -> Option<bool> {
-        let mut state = self.state();
-        let by_first = state.used_by_first;
-        if state.first == number && (by_first == 0 || by_first + size <= FIRST_ROOM) {
-            state.used_by_first += size;
-            Some(true)
-        } else if state.used + size <= self.size {
-            state.used += size;
-            Some(false)
-        } else {
-            None
-        }
-    }
-}
-
-impl Drop for Space {
-    fn drop(&mut self) {
-        let mut state = self.room.state();
-        if self.is_first {
-            state.used_by_first -= self.size;
-        } else {
-            state.used -= self.size;
-        }
-        drop(state);
-        self.room.changed.notify_waiters();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_window_always_has_space_for_a_page() {
-        let room = Room::new(100);
-        room.set_first(1);
-        assert_eq!(room.try_acquire(2, 60), Some(false));
-        assert_eq!(room.try_acquire(3, 60), None, "full");
-        assert_eq!(room.try_acquire(3, 40), Some(false));
-        assert_eq!(
-            room.try_acquire(1, 1 << 30),
-            Some(true),
-            "whatever its size"
-        );
-        assert_eq!(room.try_acquire(1, 1), None, "one at a time");
-        assert_eq!(room.try_acquire(2, 1 << 30), None, "not first");
-    }
-
-    #[test]
-    fn space_is_free_again_when_dropped() {
-        let room = Arc::new(Room::new(100));
-        let space = |size, is_first| Space {
-            room: Arc::clone(&room),
-            size,
-            is_first,
-        };
-        assert_eq!(room.try_acquire(2, 100), Some(false));
-        drop(space(100, false));
-        room.set_first(2);
-        assert_eq!(room.try_acquire(2, FIRST_ROOM), Some(true));
-        assert_eq!(room.try_acquire(2, 100), Some(false), "the other room too");
-        assert_eq!(room.try_acquire(2, 1), None);
-        drop(space(FIRST_ROOM, true));
-        assert_eq!(room.try_acquire(2, 1), Some(true));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::decode::{DataIssues, DecodedPage, ResponseInfo};
-use super::pending::{NextPart, PagePart, PendingPage, V1_LIMIT};
+use super::pending::{PendingPage, V1_LIMIT};
 use super::repeats::RepeatGuard;
 use super::session::FetchSession;
 use super::step::{WalkStep, WindowEnd};
@@ -23,26 +23,19 @@ use crate::error::Failure;
 /// Status codes for a response that would be too large (interface, section 8).
 const TOO_LARGE: [u16; 2] = [413, 422];
 
-/// Requests windows of version 1.
-struct Requester {
-    session: Arc<FetchSession>,
-    /// The whole range. Messages name every other window.
-    range: Range,
-}
-
-impl Requester {
-    fn request(&self, window: Range) -> PendingPage {
-        let info = ResponseInfo {
-            window: (window != self.range).then_some(window),
-            page: 1,
-        };
-        PendingPage::new(&self.session, Version::V1, window, None, info)
-    }
+/// Requests `window` of `range`. Messages name every window but the whole range.
+fn request(session: &Arc<FetchSession>, range: Range, window: Range) -> PendingPage {
+    let info = ResponseInfo {
+        window: (window != range).then_some(window),
+        page: 1,
+    };
+    PendingPage::new(session, Version::V1, window, None, info)
 }
 
 /// Walks a window that can be split.
 pub(super) struct V1Walk {
-    requester: Requester,
+    session: Arc<FetchSession>,
+    range: Range,
     window: Range,
     halves: [Range; 2],
     hint: WindowHint,
@@ -63,7 +56,8 @@ impl V1Walk {
         hint: WindowHint,
     ) -> Self {
         Self {
-            requester: Requester { session, range },
+            session,
+            range,
             window,
             halves,
             hint,
@@ -81,32 +75,26 @@ impl V1Walk {
         loop {
             let pending = self
                 .pending
-                .get_or_insert_with(|| self.requester.request(self.window));
-            let part = match pending.next().await {
-                Ok(part) => part,
+                .get_or_insert_with(|| request(&self.session, self.range, self.window));
+            let mut decoded = match pending.next().await {
+                Ok(decoded) => decoded,
                 Err(error) if error.refuses_batches(&TOO_LARGE) => {
                     log::info!("{error}; requesting half of the window");
                     return self.split_in_half().await.map(WalkStep::End);
                 }
                 Err(error) => return Err(error.into()),
             };
-            let PagePart {
-                mut decoded,
-                is_retry,
-                next,
-            } = part;
-            if is_retry {
+            if decoded.is_retry {
                 self.sample = CreationSample::default();
                 decoded.refetched = std::mem::take(&mut self.returned);
             }
-            self.is_done = matches!(next, NextPart::Page(_));
+            self.is_done = !decoded.page.is_continued;
             let is_enough = self.sample.add_all(&decoded.page.batches);
             if decoded.received < V1_LIMIT {
                 self.returned += decoded.page.batches.len() as u64;
-                decoded.page.is_continued = !self.is_done;
                 return Ok(WalkStep::Page(decoded));
             }
-            self.requester.session.recycle(decoded.page);
+            self.session.recycle(decoded.page);
             if is_enough || self.is_done {
                 self.pending = None;
                 let sample = std::mem::take(&mut self.sample);
@@ -166,19 +154,18 @@ impl V1Walk {
 
     /// Samples the creation dates of `window`; also returns the number of batches received.
     async fn sample(&self, window: Range) -> Result<(CreationSample, usize), ServiceError> {
-        let mut pending = self.requester.request(window);
+        let mut pending = request(&self.session, self.range, window);
         let mut sample = CreationSample::default();
         loop {
-            let part = pending.next().await?;
-            if part.is_retry {
+            let decoded = pending.next().await?;
+            if decoded.is_retry {
                 sample = CreationSample::default();
             }
-            let DecodedPage { page, received, .. } = part.decoded;
-            let is_enough = sample.add_all(&page.batches);
-            self.requester.session.recycle(page);
-            if is_enough || matches!(part.next, NextPart::Page(_)) {
-                return Ok((sample, received));
+            let is_enough = sample.add_all(&decoded.page.batches);
+            if is_enough || !decoded.page.is_continued {
+                return Ok((sample, decoded.received));
             }
+            self.session.recycle(decoded.page);
         }
     }
 }
@@ -196,7 +183,8 @@ fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
 
 /// Walks a window that cannot be split: as a whole, and then, if it has too many batches, second by second.
 pub(super) struct V1Seconds {
-    requester: Requester,
+    session: Arc<FetchSession>,
+    range: Range,
     window: Range,
     repeat_guard: Arc<RepeatGuard>,
     /// The windows to request, the current one first.
@@ -229,7 +217,8 @@ impl V1Seconds {
         repeat_guard: Arc<RepeatGuard>,
     ) -> Self {
         Self {
-            requester: Requester { session, range },
+            session,
+            range,
             window,
             repeat_guard,
             requests: VecDeque::from([window]),
@@ -249,10 +238,10 @@ impl V1Seconds {
                 if self.in_seconds.is_some() {
                     log::info!("requesting {} on its own", window.describe());
                 }
-                self.requester.request(window)
+                request(&self.session, self.range, window)
             });
-            let part = match pending.next().await {
-                Ok(part) => part,
+            let decoded = match pending.next().await {
+                Ok(decoded) => decoded,
                 Err(error) if error.refuses_batches(&TOO_LARGE) => {
                     if self.in_seconds.is_some() {
                         return Err(too_dense(error, &window));
@@ -264,15 +253,14 @@ impl V1Seconds {
                 }
                 Err(error) => return Err(error.into()),
             };
-            return self.take(part).map(WalkStep::Page);
+            return self.take(decoded).map(WalkStep::Page);
         }
         self.end().map(WalkStep::End)
     }
 
     /// Drops the batches that were returned before.
-    fn take(&mut self, part: PagePart) -> Result<DecodedPage, Failure> {
-        let mut decoded = part.decoded;
-        if part.is_retry {
+    fn take(&mut self, mut decoded: DecodedPage) -> Result<DecodedPage, Failure> {
+        if decoded.is_retry {
             self.digest = 0;
         }
         self.digest = self.repeat_guard.digest(self.digest, &decoded.page.batches);
@@ -283,7 +271,6 @@ impl V1Seconds {
         let arrivals = self.sent.add(&decoded.page.digests).arrivals;
         self.returned += count_new(&arrivals);
         decoded.page.retain_new(&arrivals);
-        decoded.page.is_continued = matches!(part.next, NextPart::SamePage);
         if !decoded.page.is_continued {
             self.end_response(decoded.received)?;
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::decode::{DataIssues, DecodedPage, ResponseInfo};
-use super::pending::{EXPIRED, NextPart, PagePart, PendingPage};
+use super::pending::{EXPIRED, PendingPage};
 use super::planner::WindowPlanner;
 use super::repeats::looping_failure;
 use super::session::FetchSession;
@@ -102,7 +102,7 @@ impl V2Walk {
         }
         loop {
             match self.receive().await {
-                Ok(part) => return self.accept(part),
+                Ok(decoded) => return Ok(self.accept(decoded)),
                 Err(error) if self.is_missing(&error) => {
                     return Ok(WalkStep::End(WindowEnd::VersionMissing(error)));
                 }
@@ -116,7 +116,7 @@ impl V2Walk {
     }
 
     /// Returns the next part of the current page. Requests the page after it as soon as its cursor is known.
-    async fn receive(&mut self) -> Result<PagePart, ServiceError> {
+    async fn receive(&mut self) -> Result<DecodedPage, ServiceError> {
         let mut pending = match self.pending.take() {
             Some(pending) => pending,
             None => self.request_page(self.cursor.clone(), self.pages + 1),
@@ -132,64 +132,52 @@ impl V2Walk {
     }
 
     /// Checks a page or a part of it, and decides what follows.
-    fn accept(&mut self, part: PagePart) -> Result<WalkStep, Failure> {
-        let PagePart {
-            mut decoded,
-            is_retry,
-            next,
-        } = part;
-        if is_retry {
+    fn accept(&mut self, mut decoded: DecodedPage) -> WalkStep {
+        if decoded.is_retry {
             decoded.refetched = std::mem::take(&mut self.returned);
         }
-        let instants: Vec<Timestamp> = match self.mode {
+        let instants = match self.mode {
             WalkMode::Window { .. } => instants(&decoded.page),
             _ => Vec::new(),
         };
         let seen: Vec<i64> = instants.iter().map(|instant| instant.second).collect();
         if self.is_out_of_range(&seen) {
             let why = "the service returned batches outside the requested dates";
-            return Ok(WalkStep::End(WindowEnd::Unreliable(why)));
+            return WalkStep::End(WindowEnd::Unreliable(why));
         }
         if self.is_out_of_order(&decoded.page, instants) {
             let why = "batches are not in order of their creation date";
-            return Ok(WalkStep::End(WindowEnd::Unreliable(why)));
+            return WalkStep::End(WindowEnd::Unreliable(why));
         }
         decoded.page.walk = Some(self.id);
-        match next {
-            NextPart::SamePage => {
-                self.returned += decoded.page.batches.len() as u64;
-                decoded.page.is_continued = true;
-                self.remember(&decoded.page);
-            }
-            NextPart::Page(cursor) => self.end_page(&decoded, &seen, cursor)?,
+        if decoded.page.is_continued {
+            self.returned += decoded.page.batches.len() as u64;
+            self.remember(&decoded.page);
+        } else {
+            self.end_page(&decoded.page, &seen, decoded.cursor.take());
         }
-        Ok(WalkStep::Page(decoded))
+        WalkStep::Page(decoded)
     }
 
-    /// Decides what follows a page whose last part is `decoded`.
-    fn end_page(
-        &mut self,
-        decoded: &DecodedPage,
-        seen: &[i64],
-        cursor: Option<String>,
-    ) -> Result<(), Failure> {
+    /// Decides what follows a page whose last part is `page`.
+    fn end_page(&mut self, page: &Page, seen: &[i64], cursor: Option<String>) {
         self.pending = None;
         if self.ahead.as_ref().map(|(cursor, _)| cursor) == cursor.as_ref() {
             self.pending = self.ahead.take().map(|(_, pending)| pending);
         }
         self.ahead = None;
         let is_large = std::mem::take(&mut self.returned) > 0;
-        let planned = self.plan(decoded, cursor.is_some() && !is_large);
-        let parts = self.split(decoded);
-        let is_oversized = self.is_oversized(&decoded.page);
-        self.remember(&decoded.page);
+        let planned = self.plan(page, cursor.is_some() && !is_large);
+        let parts = self.split(page);
+        let is_oversized = self.is_oversized(page);
+        self.remember(page);
         self.pages += 1;
         if self.pages > self.most_pages {
             (self.most_pages, self.restarts) = (self.pages, 0);
         }
         let Some(cursor) = cursor else {
             self.end = Some(WindowEnd::Done(DataIssues::default()));
-            return Ok(());
+            return;
         };
         self.end = if planned.is_some() {
             planned
@@ -211,7 +199,6 @@ impl V2Walk {
             self.end = Some(WindowEnd::Failed(looping_failure(why)));
         }
         self.cursor = Some(Secret::cursor(cursor));
-        Ok(())
     }
 
     /// Returns whether to request the page after number `page` before that one is decoded.
@@ -228,7 +215,7 @@ impl V2Walk {
     }
 
     /// Makes a plan for several workers if the first page shows enough work for them.
-    fn plan(&self, decoded: &DecodedPage, has_more: bool) -> Option<WindowEnd> {
+    fn plan(&self, page: &Page, has_more: bool) -> Option<WindowEnd> {
         let WalkMode::Probe {
             workers,
             in_windows,
@@ -241,13 +228,13 @@ impl V2Walk {
         if !has_more || self.pages > 0 || workers == 1 {
             return None;
         }
-        let seen: Vec<i64> = decoded.page.created().collect();
-        let plan = WindowPlanner::new(self.window, &seen, decoded.page.size(), workers)?;
-        Some(WindowEnd::Planned(plan, decoded.page.ids()))
+        let seen: Vec<i64> = page.created().collect();
+        let plan = WindowPlanner::new(self.window, &seen, page.size(), workers)?;
+        Some(WindowEnd::Planned(plan, page.ids()))
     }
 
     /// Splits a long window without date order, if the caller needs to know early which parts are complete.
-    fn split(&mut self, decoded: &DecodedPage) -> Option<Vec<Range>> {
+    fn split(&mut self, page: &Page) -> Option<Vec<Range>> {
         let WalkMode::Probe {
             in_windows: true, ..
         } = self.mode
@@ -255,9 +242,9 @@ impl V2Walk {
             return None;
         };
         match self.pages + 1 {
-            1 => self.first_page = decoded.page.ids(),
+            1 => self.first_page = page.ids(),
             SPLIT_AFTER => {
-                let seen: Vec<i64> = decoded.page.created().collect();
+                let seen: Vec<i64> = page.created().collect();
                 return window::even_parts(&self.window, &seen);
             }
             _ => {}
