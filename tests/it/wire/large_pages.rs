@@ -24,7 +24,7 @@ fn a_large_page_takes_no_more_memory_than_a_small_one() {
     if !can_measure() {
         return;
     }
-    let (page, count) = page_of(0, 80);
+    let (page, count) = page_of(0, 40);
     for framing in [Framing::Length, Framing::Chunked, Framing::GzipChunked] {
         let service = service([Answer::framed(200, framing, page.as_bytes())]);
         let (exported, peak) = measured(&service, &[]);
