@@ -57,6 +57,11 @@ mod secret;
 mod terminal;
 mod text;
 
+// What must hold for every input.
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
+
 use std::ffi::OsString;
 
 use commands::Context;

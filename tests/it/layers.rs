@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 
 /// The folders and files of `src`, from the lowest layer to the highest.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "error", "secret", "text", "terminal", "batch", "client", "postgres", "storage", "fetch",
     "formats", "pipeline", "archive", "analysis", "probe", "server", "config", "cli", "export",
-    "verify", "commands",
+    "verify", "commands", "fuzz",
 ];
 
 /// The path of a module, such as `["formats", "csv", "write"]`; empty for the root.
