@@ -1,29 +1,14 @@
 //! Messages that several commands share: errors, warnings and notes about the batches of a run.
 
-use super::source::{BatchPages, BatchSource};
 use crate::analysis::statistics::Figures;
 use crate::batch::COLUMNS;
-use crate::batch::range::Range;
-use crate::cli::SelectionArgs;
-use crate::error::{Failure, Kind};
 use crate::fetch::DataIssues;
 use crate::pipeline::Counts;
-use crate::terminal;
 use crate::text;
 use crate::verify;
 
-/// Returns the error of `--fail-on-empty`.
-pub(super) fn nothing_matched(range: &Range, args: &SelectionArgs, counts: &Counts) -> Failure {
-    let message = none_match(&args.conditions, counts.unwanted)
-        .unwrap_or_else(|| "no batch matches the selection".to_owned());
-    Failure::new(Kind::Empty, message).hint(format!(
-        "the range was {}; `--fail-on-empty` makes this an error",
-        range.describe()
-    ))
-}
-
 /// Says that none of the `unmatched` batches matches `--where`; `None` if that is not why a result is empty.
-fn none_match(conditions: &[String], unmatched: u64) -> Option<String> {
+pub(super) fn none_match(conditions: &[String], unmatched: u64) -> Option<String> {
     let conditions = match conditions {
         [] => return None,
         [one] => format!("`--where {}`", text::brief(one)),
@@ -34,35 +19,6 @@ fn none_match(conditions: &[String], unmatched: u64) -> Option<String> {
         1 => Some(format!("the only batch does not match {conditions}")),
         many => Some(format!("none of the {many} batches matches {conditions}")),
     }
-}
-
-/// Says where the batches are from: the version and the number of requests, or the archive.
-pub(super) fn describe_source(source: &BatchSource, pages: &BatchPages<'_>) -> String {
-    let BatchPages::Service(pages) = pages else {
-        return format!("from {}", source.name());
-    };
-    let version = pages.version();
-    let version = version.map_or_else(String::new, |version| format!("{version}, "));
-    let requests = count(source.stats.requests.get(), "request", "requests");
-    format!("{version}{requests}")
-}
-
-/// Adds to a failure how far the `task` got, if it got anywhere, and what it left behind.
-pub(super) fn stopped(
-    failure: Failure,
-    source: &BatchSource,
-    task: &str,
-    left_behind: &str,
-) -> anyhow::Error {
-    let pages = source.stats.pages.get();
-    if failure.kind == Kind::ClosedPipe || pages == 0 {
-        return failure.into();
-    }
-    anyhow::Error::new(failure).context(format!(
-        "the {task} stopped after {} ({}); {left_behind}",
-        count(pages, "page", "pages"),
-        count(source.stats.batches.get(), "batch", "batches"),
-    ))
 }
 
 /// Returns warnings about the received batches.
@@ -125,36 +81,6 @@ pub(super) fn figure_warnings(total: &Figures) -> Vec<String> {
         )
     });
     values.chain(images).collect()
-}
-
-/// Prints notes about duplicates, an empty result, and batches that vanished from the service.
-pub(super) fn print_notes(
-    counts: &Counts,
-    source: &BatchSource,
-    args: &SelectionArgs,
-    is_sandbox: bool,
-) -> Result<(), Failure> {
-    if counts.duplicates > 0 {
-        let batches = count(counts.duplicates, "batch", "batches");
-        log::info!("{batches} arrived more than once; each is counted once");
-    }
-    if counts.written == 0 {
-        if let Some(message) = none_match(&args.conditions, counts.unwanted) {
-            terminal::note(&message);
-        } else if is_sandbox {
-            terminal::note("the sandbox has batches from November 2023 to October 2026");
-        }
-    }
-    if let vanished @ 1.. = source.vanished()? {
-        let batches = count(
-            vanished,
-            "batch that vanished from the service is",
-            "batches that vanished from the service are",
-        );
-        let them = if vanished == 1 { "it" } else { "them" };
-        terminal::note(&format!("{batches} left out; the archive still has {them}"));
-    }
-    Ok(())
 }
 
 /// Lists names, each in quotes.

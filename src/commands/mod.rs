@@ -1,7 +1,7 @@
 //! One file or folder per subcommand. Commands wire the other parts of the crate together and do nothing else.
 //!
-//! Each subcommand has a `run` function. A command that takes batches reads from `source`, runs the `pipeline`, and ends
-//! with `messages`; start with `summary` for the shortest example. What the flags mean on their own is left to `cli`.
+//! Each subcommand has a `run` function. Commands that read many batches follow `batches`: request, source, pipeline, sink,
+//! outcome; start with `summary` for the shortest example. What the flags mean on their own is left to `cli`.
 
 // The subcommands.
 mod export;
@@ -26,7 +26,7 @@ mod generate;
 // Shared by several commands: where batches are from, which of them, where they go, and what a run says.
 mod source;
 
-mod selection;
+mod batches;
 
 mod outputs;
 

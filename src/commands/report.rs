@@ -1,15 +1,12 @@
 //! `report`: writes one self-contained HTML page with charts.
 
+use super::batches::BatchRequest;
 use super::context::Context;
 use std::path::Path;
-use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::messages::{
-    count, data_warnings, describe_source, figure_warnings, nothing_matched, print_notes, stopped,
-};
-use super::selection::SelectionRequest;
+use super::messages::{count, figure_warnings};
 use super::source::BatchSource;
 use super::{outputs, runtime};
 use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
@@ -17,10 +14,10 @@ use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::ReportArgs;
 use crate::error::{Failure, Kind};
 use crate::export::Template;
-use crate::fetch::{DataIssues, PageOrder};
-use crate::pipeline::{self, Counts};
+use crate::fetch::DataIssues;
+use crate::pipeline::Counts;
 use crate::storage::{Compression, Location};
-use crate::terminal::{self, ProgressLine};
+use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
     let request = ReportRequest::new(args)?;
@@ -40,22 +37,22 @@ pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
 /// What the command line asks for, checked before any request is sent.
 struct ReportRequest {
     location: Location,
-    selection: SelectionRequest,
+    batches: BatchRequest,
     /// The time shown as that of the report, in seconds since 1970.
     created: i64,
 }
 
 impl ReportRequest {
     fn new(args: &ReportArgs) -> Result<Self, Failure> {
-        let selection = SelectionRequest::new(&args.selection)?;
+        let batches = BatchRequest::new(&args.selection, &args.source)?;
         if args.title.trim().is_empty() {
             return Err(Failure::new(Kind::Usage, "`--title` is empty")
                 .hint("give a title, or leave out `--title` to use \"Tray scans\""));
         }
         Ok(Self {
             location: location(args.output.as_deref())?,
-            created: creation_time(selection.now)?.timestamp(),
-            selection,
+            created: creation_time(batches.now)?.timestamp(),
+            batches,
         })
     }
 }
@@ -141,32 +138,23 @@ async fn write_report(
     args: &ReportArgs,
     request: ReportRequest,
 ) -> anyhow::Result<()> {
-    let started = Instant::now();
     let service = &args.source.service;
     let settings = context.settings()?;
     let storage = outputs::prepare_storage(context, &[args.output.as_deref()])?;
     let source = BatchSource::open(&args.source, context)?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let mut output = storage.create(&request.location, Compression::None, args.no_clobber)?;
-    let range = &request.selection.range;
-    log::info!("requesting {} from {}", range.asked(), source.name());
-
-    let progress = ProgressLine::start(args.source.progress, false, &source.stats);
-    let lenient = args.selection.lenient;
-    let mut pages = source.pages(*range, PageOrder::Any, lenient)?;
+    let range = &request.batches.range;
     let span = ReportSpan::new(range, &source.available_range()?, request.created);
     let mut data = ReportData::new(args.step.into(), span);
-    let selection = request.selection.selection();
-    let ran = pipeline::run(&mut pages, &mut data, &selection, &source.stats).await;
-    drop(progress);
-    let left = request.location.left_behind(&storage);
-    let counts = ran.map_err(|failure| stopped(failure, &source, "report", &left))?;
-    if counts.written == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(range, &args.selection, &counts).into());
-    }
+    let left_behind = || request.location.left_behind(&storage);
+    let received = request
+        .batches
+        .receive(&source, &mut data, "report", left_behind);
+    let received = received.await?;
+    received.refuse_empty()?;
 
-    let issues = pages.findings();
-    let incomplete = source.incomplete(range)?;
+    let (counts, issues) = (&received.counts, &received.issues);
     let profile_name =
         Some(settings.profile.clone()).filter(|name| !name.is_empty() && name != "default");
     let is_service = args.source.archive.is_none() && !service.sandbox;
@@ -184,34 +172,28 @@ async fn write_report(
         },
         range: range.describe(),
         conditions: conditions(args),
-        version: pages.version().map(|version| version.to_string()),
+        version: received.pages.version().map(|version| version.to_string()),
         made: request.created,
         has_emails: args.emails,
-        noticed: noticed(&counts, &issues, incomplete.clone()),
+        noticed: noticed(counts, issues, received.incomplete()?),
         has_left_out: counts.conflicts > 0 || issues.flawed > 0,
     };
     let page = report::render(&data, &info, &settings.targets)?;
     output.write_all(page.as_bytes())?;
     output.publish()?;
 
-    let mut warnings = data_warnings(&issues, &counts, lenient);
-    warnings.extend(figure_warnings(&data.total()));
-    for warning in warnings.into_iter().chain(incomplete) {
-        log::warn!("{warning}");
-    }
+    received.warn(figure_warnings(&data.total()))?;
     for (meant, crop) in data.crops_meant(&settings.targets) {
         terminal::note(&format!(
             "no batch has the crop in `[targets.{meant:?}]`; did you mean {crop:?}?"
         ));
     }
-    print_notes(&counts, &source, &args.selection, service.sandbox)?;
-    terminal::conclude(&format!(
-        "report of {} ({}, {}) to {} in {:.1} s",
+    received.print_notes()?;
+    request.batches.conclude(&format!(
+        "report of {} ({}) to {}",
         count(counts.written, "batch", "batches"),
-        range.describe(),
-        describe_source(&source, &pages),
+        received.describe(),
         request.location.name(),
-        started.elapsed().as_secs_f64(),
     ));
     Ok(())
 }

@@ -17,11 +17,11 @@ use crate::client::retry::RetryPolicy;
 use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Version};
 use crate::error::Failure;
 use crate::fetch::{DataIssues, FetchOptions, FetchedWindow, PageOrder, Pages};
-use crate::pipeline::PageSource;
+use crate::pipeline::{self, Counts, PageSource, Selection, Sink};
 use crate::secret::Secret;
 use crate::server::faults::Faults;
 use crate::server::{self, ExpectedCredentials, ServerOptions};
-use crate::terminal::Stats;
+use crate::terminal::{ProgressLine, Stats, When};
 
 const DAY: i64 = 86_400;
 
@@ -99,6 +99,19 @@ impl BatchSource {
                 BatchPages::Archive(Box::new(archive.pages(range, lenient)?))
             }
         })
+    }
+
+    /// Passes the batches of `pages` to `sink`, and shows the progress.
+    pub(super) async fn run(
+        &self,
+        pages: &mut BatchPages<'_>,
+        sink: &mut dyn Sink,
+        selection: &Selection,
+        progress: When,
+        data_on_terminal: bool,
+    ) -> Result<Counts, Failure> {
+        let _progress = ProgressLine::start(progress, data_on_terminal, &self.stats);
+        pipeline::run(pages, sink, selection, &self.stats).await
     }
 
     /// Returns the archive, if that is the source.

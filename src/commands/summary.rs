@@ -1,14 +1,11 @@
 //! `summary`: computes statistics per group and writes them to the terminal or a file.
 
+use super::batches::BatchRequest;
 use super::context::Context;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Instant;
 
-use super::messages::{
-    count, data_warnings, describe_source, figure_warnings, nothing_matched, print_notes, stopped,
-};
-use super::selection::SelectionRequest;
+use super::messages::{count, figure_warnings};
 use super::source::BatchSource;
 use super::{outputs, runtime};
 use crate::analysis::statistics::Groups;
@@ -16,14 +13,12 @@ use crate::analysis::summary::{self, TableStyle};
 use crate::cli::{OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
-use crate::fetch::PageOrder;
 use crate::formats::Format;
-use crate::pipeline;
 use crate::storage::Escapes;
-use crate::terminal::{self, ProgressLine};
+use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
-    let selection = SelectionRequest::new(&args.selection)?;
+    let request = BatchRequest::new(&args.selection, &args.source)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
     outputs::protect_own_files(
@@ -35,7 +30,7 @@ pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
     let args = args.clone();
     runtime::run(
         context,
-        async move |context| summarise(&context, &args, &selection, &destination, format).await,
+        async move |context| summarise(&context, &args, &request, &destination, format).await,
         || place.left_behind(&context.storage),
     )
 }
@@ -112,11 +107,10 @@ fn format_of_name(path: &Path) -> Option<SummaryFormat> {
 async fn summarise(
     context: &Context,
     args: &SummaryArgs,
-    selection: &SelectionRequest,
+    request: &BatchRequest,
     destination: &Destination,
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
-    let started = Instant::now();
     let storage = outputs::prepare_storage(context, &[args.output.as_deref()])?;
     let source = BatchSource::open(&args.source, context)?;
     // Opened before the first request, so that an output that cannot be written fails at once.
@@ -127,26 +121,11 @@ async fn summarise(
         SummaryFormat::Csv => output.escape_on_terminal(Escapes::Text),
         SummaryFormat::Table => {}
     }
-    let range = &selection.range;
-    log::info!("requesting {} from {}", range.asked(), source.name());
-
-    let progress = ProgressLine::start(args.source.progress, false, &source.stats);
-    let lenient = args.selection.lenient;
-    let mut pages = source.pages(*range, PageOrder::Any, lenient)?;
     let mut groups = Groups::new(args.by.clone());
-    let ran = pipeline::run(
-        &mut pages,
-        &mut groups,
-        &selection.selection(),
-        &source.stats,
-    )
-    .await;
-    drop(progress);
-    let left = destination.place.left_behind(&storage);
-    let counts = ran.map_err(|failure| stopped(failure, &source, "summary", &left))?;
-    if counts.written == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(range, &args.selection, &counts).into());
-    }
+    let left_behind = || destination.place.left_behind(&storage);
+    let received = request.receive(&source, &mut groups, "summary", left_behind);
+    let received = received.await?;
+    received.refuse_empty()?;
 
     let sums = groups.finish();
     let is_stdout = destination.place.is_stdout();
@@ -155,19 +134,14 @@ async fn summarise(
         color: is_stdout && terminal::color_on_stdout(),
     };
     let written = match format {
-        SummaryFormat::Table => summary::table(&sums, range, &style),
-        SummaryFormat::Json => summary::json(&sums, range)?.into(),
+        SummaryFormat::Table => summary::table(&sums, &request.range, &style),
+        SummaryFormat::Json => summary::json(&sums, &request.range)?.into(),
         SummaryFormat::Csv => summary::csv(&sums)?.into(),
     };
     output.write_all(written.text.as_bytes())?;
     output.publish()?;
 
-    let mut warnings = data_warnings(&pages.findings(), &counts, lenient);
-    warnings.extend(figure_warnings(&sums.total.figures));
-    warnings.extend(source.incomplete(range)?);
-    for warning in &warnings {
-        log::warn!("{warning}");
-    }
+    received.warn(figure_warnings(&sums.total.figures))?;
     if written.hidden_columns > 0 {
         let columns = count(
             written.hidden_columns as u64,
@@ -178,20 +152,13 @@ async fn summarise(
             "{columns} not fit; widen the terminal, or use `-o` or `-f json` to get all"
         ));
     }
-    print_notes(
-        &counts,
-        &source,
-        &args.selection,
-        args.source.service.sandbox,
-    )?;
-    terminal::conclude(&format!(
-        "{} in {} ({}, {}) to {} in {:.1} s",
-        count(counts.written, "batch", "batches"),
+    received.print_notes()?;
+    request.conclude(&format!(
+        "{} in {} ({}) to {}",
+        count(received.counts.written, "batch", "batches"),
         count(sums.groups.len() as u64, "group", "groups"),
-        range.describe(),
-        describe_source(&source, &pages),
+        received.describe(),
         destination.name(),
-        started.elapsed().as_secs_f64(),
     ));
     Ok(())
 }

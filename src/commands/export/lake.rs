@@ -203,7 +203,7 @@ fn mismatch(
     let fields = fields.map(|&column| COLUMNS[column].name);
     let range = [earlier.start.as_deref(), earlier.end.as_deref()];
     let requested_range =
-        [request.range.start, request.range.end].map(|second| second.map(written));
+        [request.batches.range.start, request.batches.range.end].map(|second| second.map(written));
     let format = request.destination.format.name();
     // Relative dates such as `7d` are relative to that time.
     let started = DateTime::parse_from_rfc3339(&manifest.started).ok();
@@ -229,8 +229,8 @@ fn mismatch(
         ),
         (
             range == requested_range.each_ref().map(Option::as_deref)
-                && earlier.excludes_end == request.range.excludes_end
-                && conditions.as_ref() == Some(&request.conditions)
+                && earlier.excludes_end == request.batches.range.excludes_end
+                && conditions.as_ref() == Some(&request.batches.conditions)
                 && earlier.lenient == args.selection.lenient,
             "the manifest has another range or other filters",
         ),
@@ -274,7 +274,7 @@ fn plan_update(
     let mut search = ChangeSearch {
         request,
         template,
-        selection: request.selection(),
+        selection: request.batches.selection(),
         representation: request.destination.format.representation(),
         is_sorted: args.sort.is_some(),
         digest,
@@ -284,8 +284,8 @@ fn plan_update(
     };
     archive.differences(&state.archive, |difference| search.add(&difference))?;
     // Rows that another program deleted from the archive are not in its history.
-    let selects_all =
-        request.range == crate::batch::range::Range::default() && request.conditions.is_empty();
+    let selects_all = request.batches.range == crate::batch::range::Range::default()
+        && request.batches.conditions.is_empty();
     if selects_all && !args.selection.lenient && archive.count()?.0 != search.digest.count() {
         return Ok(Err("the archive does not match its own history"));
     }
@@ -363,7 +363,7 @@ impl ChangeSearch<'_> {
     }
 
     fn is_selected(&self, batch: &Batch) -> bool {
-        self.request.range.holds_creation(batch) && self.selection.wants(batch)
+        self.request.batches.range.holds_creation(batch) && self.selection.wants(batch)
     }
 
     /// Returns whether two versions of a batch produce the same row at the same position.

@@ -10,20 +10,19 @@ use crate::batch::COLUMNS;
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::range::written;
 use crate::cli::ExportArgs;
-use crate::commands::source::{BatchPages, BatchSource};
+use crate::commands::batches::Received;
+use crate::commands::source::BatchSource;
 use crate::error::Failure;
 use crate::export::manifest::{LakeState, Manifest, ManifestFile, ManifestRequest, ManifestWindow};
 use crate::export::{Share, WrittenFile};
 use crate::fetch::FetchedWindow;
-use crate::pipeline::Counts;
 
 /// Everything that goes into a manifest.
 pub(super) struct ManifestInputs<'a> {
     pub(super) args: &'a ExportArgs,
     pub(super) request: &'a ExportRequest,
     pub(super) source: &'a BatchSource,
-    pub(super) pages: &'a BatchPages<'a>,
-    pub(super) counts: &'a Counts,
+    pub(super) received: &'a Received<'a>,
     pub(super) written: &'a [WrittenFile],
     /// Files of a lake that were not rewritten.
     pub(super) kept: Vec<ManifestFile>,
@@ -33,7 +32,6 @@ pub(super) struct ManifestInputs<'a> {
     pub(super) warnings: Vec<String>,
     /// Whether nothing is known to be missing.
     pub(super) complete: bool,
-    pub(super) started: DateTime<Utc>,
 }
 
 impl ManifestInputs<'_> {
@@ -48,15 +46,19 @@ impl ManifestInputs<'_> {
             trayscan: env!("CARGO_PKG_VERSION").to_owned(),
             complete: self.complete,
             request: self.request(),
-            version: self.pages.version().map(|version| version.to_string()),
-            windows: self.pages.fetched().iter().map(window).collect(),
+            version: self
+                .received
+                .pages
+                .version()
+                .map(|version| version.to_string()),
+            windows: self.received.pages.fetched().iter().map(window).collect(),
             batches: self.digest.count(),
-            duplicates_dropped: self.counts.duplicates,
-            conflicts_dropped: self.counts.conflicts,
+            duplicates_dropped: self.received.counts.duplicates,
+            conflicts_dropped: self.received.counts.conflicts,
             requests: stats.requests.get(),
             retries: stats.retries.get(),
             token_renewals: stats.renewals.get(),
-            started: timestamp(self.started),
+            started: timestamp(self.request.batches.now),
             ended: timestamp(Utc::now()),
             files,
             warnings: self.warnings,
@@ -97,9 +99,9 @@ impl ManifestInputs<'_> {
                 .archive
                 .as_ref()
                 .map(|path| path.display().to_string()),
-            start: request.range.start.map(written),
-            end: request.range.end.map(written),
-            excludes_end: request.range.excludes_end,
+            start: request.batches.range.start.map(written),
+            end: request.batches.range.end.map(written),
+            excludes_end: request.batches.range.excludes_end,
             fields: request
                 .fields
                 .columns
@@ -116,7 +118,7 @@ impl ManifestInputs<'_> {
     fn file(&self, written: &WrittenFile) -> ManifestFile {
         // A single file has all batches.
         let share = written.share.clone().unwrap_or_else(|| Share {
-            batches: self.counts.written,
+            batches: self.received.counts.written,
             set_digest: self.digest.finish(),
             unknown_fields_digest: self.digest.finish_unknown(),
         });

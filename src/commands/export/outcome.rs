@@ -1,12 +1,12 @@
 //! What `export` says at its end: the last line, warnings, notes, and what a failed run leaves behind.
 
 use super::request::ExportRequest;
-use crate::commands::messages::{count, describe_source, quoted};
-use crate::commands::source::{BatchPages, BatchSource};
+use crate::commands::batches::Received;
+use crate::commands::messages::{count, quoted};
+use crate::commands::source::BatchSource;
 use crate::export::manifest::ManifestFile;
 use crate::export::{Destination, WrittenFile};
 use crate::formats::{self, WriterReport};
-use crate::pipeline::Counts;
 use crate::storage::cleanup::PublishedObjects;
 use crate::storage::{Location, Storage};
 use crate::terminal;
@@ -14,18 +14,15 @@ use crate::terminal;
 /// Returns the last line of an export of everything, without the time.
 pub(super) fn full_export(
     request: &ExportRequest,
-    counts: &Counts,
-    source: &BatchSource,
-    pages: &BatchPages<'_>,
+    received: &Received<'_>,
     written: &[WrittenFile],
     report: &WriterReport,
 ) -> String {
     let rows = report.counts.as_ref();
     format!(
-        "{} ({}, {}) to {}{}",
-        count(counts.written, "batch", "batches"),
-        request.range.describe(),
-        describe_source(source, pages),
+        "{} ({}) to {}{}",
+        count(received.counts.written, "batch", "batches"),
+        received.describe(),
         output_name(&request.destination, written),
         rows.map_or_else(String::new, |rows| format!(" ({rows})")),
     )

@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
 use crate::batch::digest::SetDigest;
-use crate::batch::filter::{Condition, Fields, Sorting};
-use crate::batch::range::Range;
+use crate::batch::filter::{Fields, Sorting};
 use crate::cli::ExportArgs;
-use crate::commands::selection::SelectionRequest;
+use crate::commands::batches::BatchRequest;
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
 use crate::formats::singer::SingerState;
-use crate::pipeline::Selection;
 
 /// The default of `--lookback`: how long before the end of the previous run to start.
 const LOOKBACK: Duration = Duration::from_secs(7 * 86_400);
@@ -20,22 +16,15 @@ const LOOKBACK: Duration = Duration::from_secs(7 * 86_400);
 pub(super) struct ExportRequest {
     pub(super) destination: Destination,
     pub(super) fields: Fields,
-    pub(super) conditions: Vec<Condition>,
     pub(super) sorting: Option<Sorting>,
-    pub(super) range: Range,
+    pub(super) batches: BatchRequest,
     /// The state that a previous run ended with.
     pub(super) state: Option<SingerState>,
-    /// The time that `today` and `7d` are relative to.
-    pub(super) now: DateTime<Utc>,
 }
 
 impl ExportRequest {
     pub(super) fn new(args: &ExportArgs) -> Result<Self, Failure> {
-        let SelectionRequest {
-            mut range,
-            conditions,
-            now,
-        } = SelectionRequest::new(&args.selection)?;
+        let mut batches = BatchRequest::new(&args.selection, &args.source)?;
         if args.output.only_changed && args.source.archive.is_none() {
             return Err(Failure::new(Kind::Usage, "`--only-changed` needs `--archive`").hint(
                 "an archive records what has changed: create one with `trayscan sync batches.db`, then add \
@@ -50,28 +39,18 @@ impl ExportRequest {
             .transpose()?;
         if let Some(state) = &state {
             let lookback = args.output.lookback.unwrap_or(LOOKBACK);
-            range = range.continued(state.start(lookback))?;
+            batches.range = batches.range.continued(state.start(lookback))?;
         }
         Ok(Self {
-            now,
             state,
-            range,
+            batches,
             destination: Destination::new(&args.output)?,
             fields: args
                 .fields
                 .as_deref()
                 .map_or_else(|| Ok(Fields::all()), Fields::parse)?,
-            conditions,
             sorting: args.sort.as_deref().map(Sorting::parse).transpose()?,
         })
-    }
-
-    /// Returns which batches to export.
-    pub(super) fn selection(&self) -> Selection {
-        Selection {
-            conditions: self.conditions.clone(),
-            ..Selection::new(&self.range)
-        }
     }
 
     /// Returns a function that starts the digest of an output.

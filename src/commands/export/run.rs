@@ -3,7 +3,6 @@
 use crate::commands::context::Context;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::Context as _;
 
@@ -16,7 +15,8 @@ use super::request::ExportRequest;
 use crate::batch::digest::SetDigest;
 use crate::batch::range::written;
 use crate::cli::ExportArgs;
-use crate::commands::messages::{count, data_warnings, nothing_matched, print_notes, stopped};
+use crate::commands::batches::{Received, stopped};
+use crate::commands::messages::count;
 use crate::commands::source::{BatchPages, BatchSource};
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
@@ -28,11 +28,11 @@ use crate::fetch::PageOrder;
 use crate::formats::csv::CsvOptions;
 use crate::formats::singer::SingerState;
 use crate::formats::{self, ExportInfo, ExportOutcome, Format, WriterOptions};
-use crate::pipeline::{self, Counts, Selection};
+use crate::pipeline::{Counts, Selection};
 use crate::postgres::CopyLoader;
 use crate::storage::temp_file;
 use crate::storage::{Compression, Location, Storage};
-use crate::terminal::{self, ProgressLine};
+use crate::terminal;
 
 pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
     let request = ExportRequest::new(args)?;
@@ -55,7 +55,6 @@ async fn export(
     args: &ExportArgs,
     request: &ExportRequest,
 ) -> anyhow::Result<()> {
-    let started = Instant::now();
     let destination = &request.destination;
     let locations = [
         args.output.output.as_deref(),
@@ -73,7 +72,7 @@ async fn export(
     let unfinished = lake::unfinished_files(destination, args.output.only_changed, storage)?;
     let plan = match source.archive() {
         Some(archive) if args.output.only_changed => {
-            let complete = source.incomplete(&request.range)?.is_none();
+            let complete = source.incomplete(&request.batches.range)?.is_none();
             Some(LakePlan::new(
                 args,
                 request,
@@ -86,7 +85,7 @@ async fn export(
         _ => None,
     };
     if let Some(LakePlan::UpToDate(manifest)) = &plan {
-        return up_to_date(args, request, &source, manifest, started, storage);
+        return up_to_date(request, &source, manifest, storage);
     }
     let (update, known) = match plan {
         Some(LakePlan::Update(update)) => (Some(*update), Vec::new()),
@@ -105,10 +104,7 @@ async fn export(
     }
     let conclusion = opened.run(args, request, &source, known).await?;
     drop(lock);
-    terminal::conclude(&format!(
-        "{conclusion} in {:.1} s",
-        started.elapsed().as_secs_f64()
-    ));
+    request.batches.conclude(&conclusion);
     Ok(())
 }
 
@@ -133,17 +129,14 @@ fn pending_list(
 
 /// Ends a run that has nothing to write.
 fn up_to_date(
-    args: &ExportArgs,
     request: &ExportRequest,
     source: &BatchSource,
     manifest: &Manifest,
-    started: Instant,
     storage: &Storage,
 ) -> anyhow::Result<()> {
-    if manifest.batches == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(&request.range, &args.selection, &Counts::default()).into());
-    }
-    if let Some(warning) = source.incomplete(&request.range)? {
+    let batches = &request.batches;
+    batches.refuse_empty(manifest.batches, &Counts::default())?;
+    if let Some(warning) = source.incomplete(&request.batches.range)? {
         log::warn!("{warning}");
     }
     if let Some(folder) = request.destination.lake_folder() {
@@ -158,12 +151,11 @@ fn up_to_date(
     if marker.is_some_and(|marker| !lake::exists(marker, storage)) {
         write_success_marker(&request.destination, storage)?;
     }
-    terminal::conclude(&format!(
-        "nothing has changed: {} is up to date ({} in {}) in {:.1} s",
+    batches.conclude(&format!(
+        "nothing has changed: {} is up to date ({} in {})",
         request.destination.name(),
         count(manifest.batches, "batch", "batches"),
         count(manifest.files.len() as u64, "file", "files"),
-        started.elapsed().as_secs_f64()
     ));
     Ok(())
 }
@@ -199,7 +191,7 @@ impl OpenOutputs {
         pending: Option<Pending>,
     ) -> Result<Self, Failure> {
         let info = Arc::new(ExportInfo {
-            range: request.range.describe(),
+            range: request.batches.range.describe(),
             filters: filters(args),
             source: base_url.unwrap_or_default(),
             sorting: request.sorting,
@@ -277,15 +269,13 @@ impl OpenOutputs {
     ) -> anyhow::Result<String> {
         let destination = &request.destination;
         let storage = &self.storage.clone();
-        let (counts, pages) = self.fetch(args, request, source).await?;
+        let received = self.fetch(args, request, source).await?;
         let lake_batches = self.part.as_ref().and(self.digest.as_ref());
-        let batches = lake_batches.map_or(counts.written, SetDigest::count);
-        if batches == 0 && args.selection.fail_on_empty {
-            return Err(nothing_matched(&request.range, &args.selection, &counts).into());
-        }
+        let batches = lake_batches.map_or(received.counts.written, SetDigest::count);
+        request.batches.refuse_empty(batches, &received.counts)?;
         let outcome = ExportOutcome {
-            version: pages.version().map(|version| version.to_string()),
-            is_cut: counts.is_cut,
+            version: received.pages.version().map(|version| version.to_string()),
+            is_cut: received.counts.is_cut,
         };
         let crop_names = self.files.crop_names();
         let (written, report) = self.files.publish(&outcome)?;
@@ -307,16 +297,10 @@ impl OpenOutputs {
             let files = written.iter().map(|file| file.place.address()).chain(kept);
             lake::warn_of_strays(template, &files.collect());
         }
-        let mut warnings = data_warnings(&pages.findings(), &counts, args.selection.lenient);
-        warnings.extend(format_warnings(&report, destination));
-        let incomplete = source.incomplete(&request.range)?;
-        warnings.extend(incomplete.clone());
-        for warning in &warnings {
-            log::warn!("{warning}");
-        }
+        let warnings = received.warn(format_warnings(&report, destination))?;
         let places: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
         let conclusion = match &kept {
-            None => full_export(request, &counts, source, &pages, &written, &report),
+            None => full_export(request, &received, &written, &report),
             Some(kept) => partial_export(request, source, &written, kept, removed, batches),
         };
         if let (Some(draft), Some(digest)) = (self.manifest, self.digest) {
@@ -324,15 +308,13 @@ impl OpenOutputs {
                 args,
                 request,
                 source,
-                pages: &pages,
-                counts: &counts,
+                received: &received,
                 written: &written,
                 kept: kept.unwrap_or_default(),
                 crop_names,
                 digest: &digest,
                 warnings,
-                complete: incomplete.is_none(),
-                started: request.now,
+                complete: received.incomplete()?.is_none(),
             };
             let written = inputs
                 .manifest()
@@ -347,12 +329,7 @@ impl OpenOutputs {
         let marked = write_success_marker(destination, storage);
         marked.context("the export was written, but `_SUCCESS` was not")?;
         print_format_notes(&report);
-        print_notes(
-            &counts,
-            source,
-            &args.selection,
-            args.source.service.sandbox,
-        )?;
+        received.print_notes()?;
         Ok(conclusion)
     }
 
@@ -360,32 +337,30 @@ impl OpenOutputs {
     async fn fetch<'a>(
         &mut self,
         args: &ExportArgs,
-        request: &ExportRequest,
+        request: &'a ExportRequest,
         source: &'a BatchSource,
-    ) -> anyhow::Result<(Counts, BatchPages<'a>)> {
+    ) -> anyhow::Result<Received<'a>> {
         let destination = &request.destination;
-        log::info!(
-            "requesting {} from {}",
-            request.range.asked(),
-            source.name()
-        );
         let data_on_terminal =
             self.live && terminal::stdout().is_terminal() && destination.format != Format::Table;
-        let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
         let order = PageOrder::for_export(request.sorting.is_some(), args.limit.is_some());
         let rows = self.part.as_mut().and_then(|part| part.rows.take());
-        let mut pages = match (source.archive(), rows) {
+        let pages = match (source.archive(), rows) {
             (Some(archive), Some(rows)) => {
                 let lenient = args.selection.lenient;
-                BatchPages::Archive(Box::new(archive.pages_of(rows, request.range, lenient)?))
+                BatchPages::Archive(Box::new(archive.pages_of(
+                    rows,
+                    request.batches.range,
+                    lenient,
+                )?))
             }
-            _ => source.pages(request.range, order, args.selection.lenient)?,
+            _ => source.pages(request.batches.range, order, args.selection.lenient)?,
         };
         let selection = Selection {
             sorting: request.sorting,
             limit: args.limit,
             live: self.live,
-            ..request.selection()
+            ..request.batches.selection()
         };
         let mut sink = DigestingSink {
             files: &mut self.files,
@@ -393,17 +368,14 @@ impl OpenOutputs {
             digest: self.digest.as_mut().filter(|_| self.part.is_none()),
             kept: destination.format.representation(),
         };
-        let ran = pipeline::run(&mut pages, &mut sink, &selection, &source.stats).await;
-        drop(progress);
-        let counts = ran.map_err(|failure| {
-            stopped(
-                failure,
-                source,
-                "export",
-                &left_behind(destination, &self.storage),
-            )
-        })?;
-        Ok((counts, pages))
+        let received =
+            request
+                .batches
+                .receive_pages(source, pages, &mut sink, &selection, data_on_terminal);
+        received.await.map_err(|failure| {
+            let left_behind = || left_behind(destination, &self.storage);
+            stopped(failure, source, "export", left_behind)
+        })
     }
 }
 
@@ -426,7 +398,7 @@ fn writer_options(
         },
         width: terminal::terminal_width().filter(|_| is_stdout),
         color: is_stdout && terminal::color_on_stdout(),
-        extracted: written(request.now.timestamp()),
+        extracted: written(request.batches.now.timestamp()),
         bookmark: request.state.as_ref().and_then(SingerState::bookmark),
         info: Arc::clone(info),
     }

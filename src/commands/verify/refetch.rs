@@ -17,9 +17,8 @@ use crate::cli::VerifyArgs;
 use crate::commands::source::BatchSource;
 use crate::error::{Failure, Kind};
 use crate::fetch::PageOrder;
-use crate::pipeline::{self, Selection, Sink};
-use crate::terminal::When;
-use crate::terminal::{self, ProgressLine};
+use crate::pipeline::{Selection, Sink};
+use crate::terminal::{self, When};
 use crate::verify::{Comparison, Scope};
 
 /// Returns the start of an archive; `None` if the file is not an archive.
@@ -170,14 +169,12 @@ impl Refetch {
             ..Selection::new(&self.range)
         };
         log::info!("requesting {} from {}", self.range.asked(), source.name());
-        let progress = ProgressLine::start(self.progress, false, &source.stats);
         // As in the export: with a limit, the order decides which batches arrive.
         let order = PageOrder::for_export(sorting.is_some(), limit.is_some());
         let lenient = expected.is_some_and(Expected::lenient);
         let mut pages = source.pages(self.range, order, lenient)?;
-        let ran = pipeline::run(&mut pages, sink, &selection, &source.stats).await;
-        drop(progress);
-        let counts = ran.map_err(|failure| {
+        let ran = source.run(&mut pages, sink, &selection, self.progress, false);
+        let counts = ran.await.map_err(|failure| {
             let pages = source.stats.pages.get();
             let error = anyhow::Error::new(failure);
             if pages == 0 {

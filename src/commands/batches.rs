@@ -1,0 +1,199 @@
+//! The skeleton of the commands that read many batches: request, source, pipeline, sink, outcome.
+
+use std::time::Instant;
+
+use chrono::{DateTime, Utc};
+
+use super::messages::{count, data_warnings, none_match};
+use super::source::{BatchPages, BatchSource};
+use crate::batch::filter::Condition;
+use crate::batch::range::Range;
+use crate::cli::{SelectionArgs, SourceArgs};
+use crate::error::{Failure, Kind};
+use crate::fetch::{DataIssues, PageOrder};
+use crate::pipeline::{Counts, Selection, Sink};
+use crate::terminal::{self, When};
+
+/// Which batches the command line asks for, checked before any request is sent.
+pub(super) struct BatchRequest {
+    pub(super) range: Range,
+    pub(super) conditions: Vec<Condition>,
+    /// The time that `today` and `7d` are relative to.
+    pub(super) now: DateTime<Utc>,
+    args: SelectionArgs,
+    progress: When,
+    is_sandbox: bool,
+    started: Instant,
+}
+
+impl BatchRequest {
+    pub(super) fn new(args: &SelectionArgs, source: &SourceArgs) -> Result<Self, Failure> {
+        let now = Utc::now();
+        let conditions = args.conditions.iter();
+        Ok(Self {
+            range: Range::parse(args.range.start.as_deref(), args.range.end.as_deref(), now)?,
+            conditions: conditions
+                .map(|text| Condition::parse(text, now))
+                .collect::<Result<_, _>>()?,
+            now,
+            args: args.clone(),
+            progress: source.progress,
+            is_sandbox: source.service.sandbox,
+            started: Instant::now(),
+        })
+    }
+
+    pub(super) fn selection(&self) -> Selection {
+        Selection {
+            conditions: self.conditions.clone(),
+            ..Selection::new(&self.range)
+        }
+    }
+
+    /// Passes all batches to `sink`, in any order. A failure says how far the `task` got.
+    pub(super) async fn receive<'a>(
+        &'a self,
+        source: &'a BatchSource,
+        sink: &mut dyn Sink,
+        task: &str,
+        left_behind: impl FnOnce() -> String,
+    ) -> anyhow::Result<Received<'a>> {
+        let pages = source.pages(self.range, PageOrder::Any, self.args.lenient)?;
+        let selection = self.selection();
+        let received = self.receive_pages(source, pages, sink, &selection, false);
+        received
+            .await
+            .map_err(|failure| stopped(failure, source, task, left_behind))
+    }
+
+    /// Passes the batches of `pages` to `sink`.
+    pub(super) async fn receive_pages<'a>(
+        &'a self,
+        source: &'a BatchSource,
+        mut pages: BatchPages<'a>,
+        sink: &mut dyn Sink,
+        selection: &Selection,
+        data_on_terminal: bool,
+    ) -> Result<Received<'a>, Failure> {
+        log::info!("requesting {} from {}", self.range.asked(), source.name());
+        let progress = self.progress;
+        let counts = source.run(&mut pages, sink, selection, progress, data_on_terminal);
+        let counts = counts.await?;
+        Ok(Received {
+            request: self,
+            source,
+            counts,
+            issues: pages.findings(),
+            pages,
+        })
+    }
+
+    /// Refuses an empty result, if `--fail-on-empty` is given.
+    pub(super) fn refuse_empty(&self, batches: u64, counts: &Counts) -> Result<(), Failure> {
+        if batches > 0 || !self.args.fail_on_empty {
+            return Ok(());
+        }
+        let message = none_match(&self.args.conditions, counts.unwanted)
+            .unwrap_or_else(|| "no batch matches the selection".to_owned());
+        Err(Failure::new(Kind::Empty, message).hint(format!(
+            "the range was {}; `--fail-on-empty` makes this an error",
+            self.range.describe()
+        )))
+    }
+
+    /// Prints the last line of a run.
+    pub(super) fn conclude(&self, text: &str) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        terminal::conclude(&format!("{text} in {seconds:.1} s"));
+    }
+}
+
+/// The outcome of the pipeline.
+pub(super) struct Received<'a> {
+    request: &'a BatchRequest,
+    source: &'a BatchSource,
+    pub(super) pages: BatchPages<'a>,
+    pub(super) counts: Counts,
+    pub(super) issues: DataIssues,
+}
+
+impl Received<'_> {
+    /// Refuses an empty result, if `--fail-on-empty` is given.
+    pub(super) fn refuse_empty(&self) -> Result<(), Failure> {
+        self.request.refuse_empty(self.counts.written, &self.counts)
+    }
+
+    /// Says which part of the range an archive may be missing.
+    pub(super) fn incomplete(&self) -> Result<Option<String>, Failure> {
+        self.source.incomplete(&self.request.range)
+    }
+
+    /// Logs warnings about the batches, those of the command, and a missing part of the range. Returns them all.
+    pub(super) fn warn(&self, own: Vec<String>) -> Result<Vec<String>, Failure> {
+        let mut warnings = data_warnings(&self.issues, &self.counts, self.request.args.lenient);
+        warnings.extend(own);
+        warnings.extend(self.incomplete()?);
+        for warning in &warnings {
+            log::warn!("{warning}");
+        }
+        Ok(warnings)
+    }
+
+    /// Describes the range and the source: the version and the number of requests, or the archive.
+    pub(super) fn describe(&self) -> String {
+        let range = self.request.range.describe();
+        let BatchPages::Service(pages) = &self.pages else {
+            return format!("{range}, from {}", self.source.name());
+        };
+        let version = pages.version();
+        let version = version.map_or_else(String::new, |version| format!("{version}, "));
+        let requests = count(self.source.stats.requests.get(), "request", "requests");
+        format!("{range}, {version}{requests}")
+    }
+
+    /// Prints notes about duplicates, an empty result, and batches that vanished from the service.
+    pub(super) fn print_notes(&self) -> Result<(), Failure> {
+        let counts = &self.counts;
+        if counts.duplicates > 0 {
+            let batches = count(counts.duplicates, "batch", "batches");
+            log::info!("{batches} arrived more than once; each is counted once");
+        }
+        if counts.written == 0 {
+            let conditions = &self.request.args.conditions;
+            if let Some(message) = none_match(conditions, counts.unwanted) {
+                terminal::note(&message);
+            } else if self.request.is_sandbox {
+                terminal::note("the sandbox has batches from November 2023 to October 2026");
+            }
+        }
+        if let vanished @ 1.. = self.source.vanished()? {
+            let batches = count(
+                vanished,
+                "batch that vanished from the service is",
+                "batches that vanished from the service are",
+            );
+            let them = if vanished == 1 { "it" } else { "them" };
+            terminal::note(&format!("{batches} left out; the archive still has {them}"));
+        }
+        Ok(())
+    }
+}
+
+/// Adds to a failure how far the `task` got, if it got anywhere, and what it left behind.
+pub(super) fn stopped(
+    failure: Failure,
+    source: &BatchSource,
+    task: &str,
+    left_behind: impl FnOnce() -> String,
+) -> anyhow::Error {
+    let pages = source.stats.pages.get();
+    if failure.kind == Kind::ClosedPipe || pages == 0 {
+        return failure.into();
+    }
+    anyhow::Error::new(failure).context(format!(
+        "the {task} stopped after {} ({}); {}",
+        count(pages, "page", "pages"),
+        count(source.stats.batches.get(), "batch", "batches"),
+        left_behind(),
+    ))
+}
