@@ -163,3 +163,234 @@ fn renew_at(requested_at: Instant, lifetime: u64) -> Option<Instant> {
         requested_at.checked_add(lifetime.saturating_sub(margin))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write as _};
+    use std::net::TcpListener;
+    use std::sync::PoisonError;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::batch::range::Range;
+    use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Fault};
+
+    /// A service that sends these responses, one per request, and a session with it.
+    struct Scripted {
+        session: Session,
+        /// Method, version and token of each request.
+        requests: Arc<std::sync::Mutex<Vec<String>>>,
+        /// How often a response was read.
+        reads: AtomicU32,
+    }
+
+    impl Scripted {
+        /// Each response is a status, or `token` with the token to send.
+        fn new(workers: usize, retries: u32, responses: &'static [&'static str]) -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let address = listener.local_addr().expect("an address");
+            let requests = Arc::new(std::sync::Mutex::new(Vec::new()));
+            let seen = Arc::clone(&requests);
+            std::thread::spawn(move || {
+                for (stream, response) in listener.incoming().zip(responses) {
+                    let mut stream = stream.expect("a connection");
+                    let head = read_request(&mut stream);
+                    let path = head.split([' ', '?']).nth(1).unwrap_or_default().to_owned();
+                    let token = head.split("bearer ").nth(1).unwrap_or_default();
+                    let token = token.lines().next().unwrap_or_default();
+                    let line = format!("{path} {token}").trim_end().to_owned();
+                    seen.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(line);
+                    let (status, body) = match response.strip_prefix("token ") {
+                        Some(token) => ("200", format!("{{\"access_token\":\"{token}\"}}")),
+                        None => (*response, String::new()),
+                    };
+                    let length = body.len();
+                    let response = format!(
+                        "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                    );
+                    stream.write_all(response.as_bytes()).expect("a client");
+                }
+            });
+            let options = ClientOptions {
+                api: Api::Auto,
+                parallel: 1,
+                retries,
+                retry_wait: Duration::ZERO,
+                timeout: Duration::from_secs(5),
+                ca_cert: None,
+                allow_http: true,
+            };
+            let credentials = Credentials {
+                base_url: BaseUrl::parse(&format!("http://{address}"), true).expect("a URL"),
+                client_id: "me".to_owned(),
+                client_secret: Secret::new("scripted-secret"),
+            };
+            let stats = Arc::new(Stats::default());
+            let service = Service::new(credentials, &options, Arc::clone(&stats));
+            let service = Arc::new(service.expect("a client"));
+            Self {
+                session: Session::new(service, options.retry_policy(), stats, workers),
+                requests,
+                reads: AtomicU32::new(0),
+            }
+        }
+
+        /// Requests a page, whose first `broken` responses cannot be read.
+        async fn request(&self, broken: u32) -> Result<u32, ServiceError> {
+            let request = PageRequest::new(Version::V2, &Range::default(), None);
+            let read = |response: Response, permit: Permit| async move {
+                permit.succeeded();
+                match self.reads.fetch_add(1, Ordering::Relaxed) {
+                    number if number < broken => Err(response.fault(Fault::Cut)),
+                    number => Ok(number),
+                }
+            };
+            self.session.request(&request, read).await
+        }
+
+        fn requests(&self) -> String {
+            let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            requests.join(", ").replace("/v2/", "")
+        }
+    }
+
+    /// Reads a request and its form, which ends with the kind of grant.
+    fn read_request(stream: &mut impl Read) -> String {
+        let mut request = String::new();
+        let is_complete = |request: &str| {
+            if request.starts_with("post") {
+                request.ends_with("client_credentials")
+            } else {
+                request.ends_with("\r\n\r\n")
+            }
+        };
+        let mut piece = [0; 4096];
+        while !is_complete(&request) {
+            let length = stream.read(&mut piece).expect("a request");
+            assert!(length > 0, "{request}");
+            request += &String::from_utf8_lossy(&piece[..length]).to_lowercase();
+        }
+        request
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(test);
+    }
+
+    #[test]
+    fn a_token_is_requested_once() {
+        run(async {
+            let service = Scripted::new(1, 0, &["token a", "200", "200"]);
+            service
+                .session
+                .authenticate(Version::V2)
+                .await
+                .expect("a token");
+            assert_eq!(service.request(0).await.expect("a page"), 0);
+            assert_eq!(service.request(0).await.expect("a page"), 1);
+            assert_eq!(service.requests(), "auth, batches a, batches a");
+            assert_eq!(service.session.stats.renewals.get(), 0);
+        });
+    }
+
+    #[test]
+    fn a_token_refused_twice_in_a_row_is_final() {
+        run(async {
+            let service = Scripted::new(1, 3, &["token a", "401", "token b", "403"]);
+            let error = service.request(0).await.expect_err("refused");
+            assert_eq!((error.status(), error.attempts), (Some(403), 1));
+            assert_eq!(service.requests(), "auth, batches a, auth, batches b");
+            assert_eq!(service.session.stats.renewals.get(), 1);
+        });
+    }
+
+    #[test]
+    fn a_wait_resets_the_number_of_refusals() {
+        run(async {
+            let responses = &["token a", "401", "token b", "503", "401", "token c", "200"];
+            let service = Scripted::new(4, 1, responses);
+            service.request(0).await.expect("a page");
+            let expected = "auth, batches a, auth, batches b, batches b, auth, batches c";
+            assert_eq!(service.requests(), expected);
+            assert_eq!(service.session.limiter.allowed(), 2, "halved by the 503");
+        });
+    }
+
+    #[test]
+    fn a_worker_among_others_gets_a_token_of_its_own() {
+        run(async {
+            let responses = &["token a", "401", "token b", "401", "token c", "200", "200"];
+            let service = Scripted::new(2, 0, responses);
+            let other = [
+                service.session.limiter.acquire().await,
+                service.session.limiter.acquire().await,
+            ];
+            drop(other);
+            service.request(0).await.expect("a page");
+            service.request(0).await.expect("a page");
+            let expected = "auth, batches a, auth, batches b, auth, batches c, batches b";
+            assert_eq!(service.requests(), expected, "the others keep theirs");
+            assert_eq!(service.session.stats.renewals.get(), 2);
+        });
+    }
+
+    #[test]
+    fn a_response_that_cannot_be_read_is_requested_again() {
+        run(async {
+            let service = Scripted::new(1, 2, &["token a", "200", "200", "200"]);
+            assert_eq!(service.request(2).await.expect("a page"), 2);
+            let service = Scripted::new(1, 1, &["token a", "200", "200"]);
+            let error = service.request(2).await.expect_err("broken");
+            assert_eq!(error.attempts, 2);
+        });
+    }
+
+    #[test]
+    fn a_token_request_that_fails_is_final() {
+        run(async {
+            let service = Scripted::new(1, 1, &["503", "500"]);
+            let error = service.request(0).await.expect_err("no token");
+            assert_eq!((error.status(), error.attempts), (Some(500), 2));
+            assert_eq!(service.requests(), "auth, auth");
+            assert_eq!(service.session.limiter.allowed(), 1);
+        });
+    }
+
+    #[test]
+    fn a_token_of_another_version_is_replaced() {
+        run(async {
+            let service = Scripted::new(1, 0, &["token a", "token b", "200"]);
+            service
+                .session
+                .authenticate(Version::V1)
+                .await
+                .expect("a token");
+            service.request(0).await.expect("a page");
+            assert_eq!(service.requests(), "/v1/auth, auth, batches b");
+            assert_eq!(service.session.stats.renewals.get(), 0);
+        });
+    }
+
+    #[test]
+    fn a_token_is_renewed_shortly_before_it_expires() {
+        let now = Instant::now();
+        let after = |lifetime| renew_at(now, lifetime).map(|at| (at - now).as_secs());
+        for (lifetime, seconds) in [(10, 9), (300, 270), (900, 870), (86_400, 86_370)] {
+            assert_eq!(after(lifetime), Some(seconds));
+        }
+        assert_eq!((after(0), after(u64::MAX)), (None, None));
+        let token = |renew_at| Token {
+            secret: Secret::new("scripted-token"),
+            version: Version::V2,
+            renew_at,
+        };
+        assert!(token(None).is_fresh() && token(renew_at(now, 60)).is_fresh());
+        assert!(!token(Some(now)).is_fresh());
+    }
+}
