@@ -20,6 +20,6 @@ pub(crate) mod written;
 pub(crate) use destination::Destination;
 pub(crate) use partitions::{PartitionOptions, PartitionedWriter};
 pub(crate) use pending::Pending;
-pub(crate) use sink::{DigestingSink, ExportSink};
+pub(crate) use sink::ExportSink;
 pub(crate) use template::{Crops, Template};
-pub(crate) use written::{Share, WrittenFile};
+pub(crate) use written::{PublishedExport, Share, WrittenFile};

@@ -15,9 +15,9 @@ use memchr::memchr;
 
 use super::pending::Pending;
 use super::template::{Crops, Template};
-use super::written::{Share, WrittenFile};
+use super::written::{PublishedExport, Share, WrittenFile};
+use crate::batch::Batch;
 use crate::batch::digest::SetDigest;
-use crate::batch::{Batch, Representation};
 use crate::error::{Failure, Kind};
 use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::storage::cleanup::Folders;
@@ -40,10 +40,8 @@ pub(crate) struct PartitionOptions {
     pub(crate) no_clobber: bool,
     /// The location of the manifest, which no batches may be written to.
     pub(crate) manifest: Option<Location>,
-    /// Creates the digest of one file; `None` if no manifest is written.
+    /// Creates the digest of one file; `None` if neither the files nor a manifest have one.
     pub(crate) new_digest: Option<Box<dyn Fn() -> SetDigest + Send>>,
-    /// The fields of a batch that the format keeps.
-    pub(crate) kept: Representation,
     pub(crate) new_writer: WriterFactory,
     /// The only files to write; `None` for all.
     pub(crate) only: Option<HashSet<String>>,
@@ -60,6 +58,8 @@ pub(crate) struct PartitionedWriter {
     storage: Storage,
     template: Template,
     options: PartitionOptions,
+    /// The digest of all files.
+    digest: Option<SetDigest>,
     /// Indexes into `parts`, by name.
     names: HashMap<String, usize>,
     parts: Vec<Partition>,
@@ -113,6 +113,7 @@ impl PartitionedWriter {
         Ok(Self {
             storage: storage.clone(),
             template,
+            digest: options.new_digest.as_ref().map(|new| new()),
             options,
             names: HashMap::new(),
             parts: Vec::new(),
@@ -170,8 +171,8 @@ impl PartitionedWriter {
     /// Writes all files, then publishes all of them.
     pub(crate) fn publish(
         mut self,
-        outcome: &ExportOutcome,
-    ) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
+        outcome: &ExportOutcome<'_>,
+    ) -> Result<PublishedExport, Failure> {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         let mut folders = Folders::default();
@@ -219,7 +220,11 @@ impl PartitionedWriter {
             published,
             share,
         });
-        Ok((written.collect(), report))
+        Ok(PublishedExport {
+            files: written.collect(),
+            report,
+            digest: self.digest,
+        })
     }
 
     /// Prepares the temporary files of all parts; `None` if they are objects.
@@ -251,28 +256,32 @@ impl PartitionedWriter {
         &mut self,
         part: &Partition,
         mut output: EncodedOutput,
-        outcome: &ExportOutcome,
+        outcome: &ExportOutcome<'_>,
         report: &mut WriterReport,
     ) -> Result<(FinishedOutput, Option<Share>), Failure> {
-        let kept = self.options.kept;
         let mut digest = self.options.new_digest.as_ref().map(|new| new());
-        if digest.is_some() {
+        let has_manifest = self.options.manifest.is_some();
+        if has_manifest {
             output = output.hashed();
         }
         let mut writer = (self.options.new_writer)(output)?;
         for (offset, length) in &part.chunks {
             let lines = self.read_spilled(*offset, *length);
             let lines = lines.map_err(|error| Failure::from_output(&self.spill_name, error))?;
-            for_each_batch(lines, |batch| {
-                add(batch, writer.as_mut(), digest.as_mut(), kept)
-            })?;
+            for_each_batch(lines, |batch| add(batch, writer.as_mut(), digest.as_mut()))?;
         }
         for_each_batch(part.lines.clone(), |batch| {
-            add(batch, writer.as_mut(), digest.as_mut(), kept)
+            add(batch, writer.as_mut(), digest.as_mut())
         })?;
-        let (output, more) = writer.finish(outcome)?;
+        let (output, more) = writer.finish(&ExportOutcome {
+            digest: digest.as_ref(),
+            ..*outcome
+        })?;
         report.add(more);
-        let share = digest.map(|digest| Share {
+        if let (Some(all), Some(digest)) = (&mut self.digest, &digest) {
+            all.merge(digest);
+        }
+        let share = digest.filter(|_| has_manifest).map(|digest| Share {
             batches: part.batches,
             set_digest: digest.finish(),
             unknown_fields_digest: digest.finish_unknown(),
@@ -288,14 +297,14 @@ impl PartitionedWriter {
     }
 }
 
-fn add(
+/// Writes a batch, and adds it to the digest if there is one.
+pub(super) fn add(
     batch: &Batch,
     writer: &mut dyn BatchWriter,
     digest: Option<&mut SetDigest>,
-    kept: Representation,
 ) -> Result<(), Failure> {
     if let Some(digest) = digest {
-        digest.add_kept(batch, kept);
+        digest.add_kept(batch);
     }
     writer.write(batch)
 }

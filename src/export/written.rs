@@ -1,5 +1,7 @@
 //! The files that an export has published.
 
+use crate::batch::digest::SetDigest;
+use crate::formats::WriterReport;
 use crate::storage::{Location, Published};
 
 /// A published file.
@@ -8,6 +10,14 @@ pub(crate) struct WrittenFile {
     pub(crate) published: Published,
     /// The batches in this file, if there are several files and a manifest.
     pub(crate) share: Option<Share>,
+}
+
+/// What an export has published.
+pub(crate) struct PublishedExport {
+    pub(crate) files: Vec<WrittenFile>,
+    pub(crate) report: WriterReport,
+    /// The digest of all batches, if one was computed.
+    pub(crate) digest: Option<SetDigest>,
 }
 
 /// The batches of one file of several.

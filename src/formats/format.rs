@@ -53,6 +53,11 @@ impl Format {
         !matches!(self, Self::Csv | Self::Tsv | Self::Table | Self::Xlsx)
     }
 
+    /// Returns whether a file contains the digest of its batches.
+    pub(crate) fn embeds_digest(self) -> bool {
+        matches!(self, Self::Parquet | Self::Xlsx)
+    }
+
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }

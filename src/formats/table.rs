@@ -163,7 +163,7 @@ impl BatchWriter for Table {
 
     fn finish(
         mut self: Box<Self>,
-        _: &ExportOutcome,
+        _: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         let shown = self.shown();
         let columns = &self.options.fields.columns;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::csv::CsvOptions;
+use crate::batch::digest::SetDigest;
 use crate::batch::filter::{Fields, Sorting};
 use crate::batch::{Batch, unquote};
 use crate::error::Failure;
@@ -21,15 +22,17 @@ pub(crate) trait BatchWriter: Send {
     /// Completes the output. A writer that is dropped instead publishes no file and leaves a JSON array open.
     fn finish(
         self: Box<Self>,
-        outcome: &ExportOutcome,
+        outcome: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure>;
 }
 
 /// What is known about an export once all batches have arrived.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ExportOutcome {
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ExportOutcome<'a> {
     /// The version of the interface; `None` if the batches are from an archive.
-    pub(crate) version: Option<String>,
+    pub(crate) version: Option<&'a str>,
+    /// The digest of the batches in the file; always there if the format embeds it.
+    pub(crate) digest: Option<&'a SetDigest>,
     /// Whether `--limit` left batches out.
     pub(crate) is_cut: bool,
 }

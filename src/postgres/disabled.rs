@@ -8,6 +8,7 @@
 )]
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 
 use crate::batch::filter::Fields;
 use crate::batch::range::Range;
@@ -54,12 +55,12 @@ impl CopyLoader {
         match self.0 {}
     }
 
-    pub(crate) fn finish(self) -> Result<(UpsertCounts, u64), Failure> {
+    pub(crate) fn finish(self, _: &AtomicBool) -> Result<(UpsertCounts, u64), Failure> {
         match self.0 {}
     }
 }
 
-pub(crate) fn left_behind(address: &TableAddress) -> String {
+pub(crate) fn left_behind(address: &TableAddress, _: &AtomicBool) -> String {
     match address.0 {}
 }
 

@@ -8,8 +8,9 @@ use super::failure::with_retries;
 use super::rows::{InexactCell, RowBuffer, RowSpool};
 use super::session::{Connector, wait};
 use super::table::{EXTRA, Layout};
-use super::upsert::{self, Upsert, UpsertCounts};
+use super::upsert::{Upsert, UpsertCounts};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, Batch, COLUMNS};
@@ -67,8 +68,9 @@ impl CopyLoader {
         Ok(())
     }
 
-    /// Writes everything to the table. Also returns the number of texts with escapes.
-    pub(crate) fn finish(self) -> Result<(UpsertCounts, u64), Failure> {
+    /// Writes everything to the table; sets `is_committing` while the transaction may be committed. Also returns
+    /// the number of texts with escapes.
+    pub(crate) fn finish(self, is_committing: &AtomicBool) -> Result<(UpsertCounts, u64), Failure> {
         let Self {
             connector,
             upsert,
@@ -79,21 +81,22 @@ impl CopyLoader {
             spool.add(&rows.take())?;
         }
         let table = connector.address.table.quoted();
-        let counts = wait(upsert.run(&connector, &mut spool)).map_err(|failure| {
-            if upsert::may_be_done() {
-                return failure;
-            }
-            let message = format!("export stopped; the table {table} is unchanged");
-            Failure::new(failure.kind, message).caused_by(failure)
-        })?;
+        let counts =
+            wait(upsert.run(&connector, &mut spool, is_committing)).map_err(|failure| {
+                if is_committing.load(Ordering::SeqCst) {
+                    return failure;
+                }
+                let message = format!("export stopped; the table {table} is unchanged");
+                Failure::new(failure.kind, message).caused_by(failure)
+            })?;
         Ok((counts, rows.escaped))
     }
 }
 
 /// Describes the state of the table after a run that did not finish.
-pub(crate) fn left_behind(address: &TableAddress) -> String {
+pub(crate) fn left_behind(address: &TableAddress, is_committing: &AtomicBool) -> String {
     let table = address.table.quoted();
-    if upsert::may_be_done() {
+    if is_committing.load(Ordering::SeqCst) {
         format!("the table {table} is either unchanged or has all batches")
     } else {
         format!("the table {table} is unchanged")

@@ -21,14 +21,6 @@ use crate::error::{Failure, Kind};
 /// How often to ask the server about the result of a transaction.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Set once a transaction may have been committed.
-static COMMITTING: AtomicBool = AtomicBool::new(false);
-
-/// Returns whether the batches may have been committed.
-pub(super) fn may_be_done() -> bool {
-    COMMITTING.load(Ordering::SeqCst)
-}
-
 /// The number of rows by what happened to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpsertCounts {
@@ -206,9 +198,10 @@ impl Upsert {
         &self,
         connector: &Arc<Connector>,
         spool: &mut RowSpool,
+        is_committing: &AtomicBool,
     ) -> Result<UpsertCounts, Failure> {
         with_retries(connector.options.retry_policy(), async || {
-            self.attempt(connector, spool).await
+            self.attempt(connector, spool, is_committing).await
         })
         .await
     }
@@ -217,6 +210,7 @@ impl Upsert {
         &self,
         connector: &Arc<Connector>,
         spool: &mut RowSpool,
+        is_committing: &AtomicBool,
     ) -> Result<UpsertCounts, PgError> {
         let session = connector.connect().await?;
         let (counts, number) = match self.prepare(&session, spool).await {
@@ -226,7 +220,7 @@ impl Upsert {
                 return Err(error);
             }
         };
-        COMMITTING.store(true, Ordering::SeqCst);
+        is_committing.store(true, Ordering::SeqCst);
         let Err(error) = session.commit().await else {
             session.close().await;
             return Ok(counts);
@@ -241,7 +235,7 @@ impl Upsert {
         match outcome {
             Ok(CommitOutcome::Committed) => Ok(counts),
             Ok(CommitOutcome::Aborted) => {
-                COMMITTING.store(false, Ordering::SeqCst);
+                is_committing.store(false, Ordering::SeqCst);
                 Err(error)
             }
             Ok(CommitOutcome::Unknown) => Err(self.uncertain(error.failure).into()),

@@ -124,7 +124,7 @@ impl Location {
                 PublishedObjects::None => format!("{} is unchanged", self.name()),
             },
             Self::Stdout | Self::File(_) => "the output is not complete".to_owned(),
-            Self::Table(address) => postgres::left_behind(address),
+            Self::Table(address) => postgres::left_behind(address, &storage.is_committing),
         }
     }
 }

@@ -33,6 +33,9 @@ pub(crate) use location::{Location, is_table};
 pub(crate) use output::{Compression, EncodedOutput, Published};
 pub(crate) use path::is_same_file;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use crate::client::ClientOptions;
 use crate::error::Failure;
 
@@ -41,6 +44,8 @@ use crate::error::Failure;
 pub(crate) struct Storage {
     pub(crate) cleanup: Cleanup,
     pub(crate) cloud: cloud::Cloud,
+    /// Whether a transaction of a table may have been committed.
+    pub(crate) is_committing: Arc<AtomicBool>,
 }
 
 impl Storage {
@@ -48,6 +53,7 @@ impl Storage {
     pub(crate) fn with_options(&self, options: &ClientOptions) -> Result<Self, Failure> {
         Ok(Self {
             cleanup: self.cleanup.clone(),
+            is_committing: Arc::clone(&self.is_committing),
             cloud: cloud::Cloud::new(options)?,
         })
     }

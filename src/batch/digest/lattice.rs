@@ -46,6 +46,13 @@ impl LatticeSum {
         self.combine(element, u16::wrapping_sub)
     }
 
+    /// Adds the elements of another sum.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (lane, number) in self.lanes.iter_mut().zip(other.lanes) {
+            *lane = lane.wrapping_add(number);
+        }
+    }
+
     fn combine(&mut self, element: &[u8], combine: impl Fn(u16, u16) -> u16) -> u64 {
         let mut hash = [0; SIZE];
         self.hasher.update(element);

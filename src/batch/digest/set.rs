@@ -26,6 +26,8 @@ pub(crate) struct SetDigest {
     count: u64,
     /// `None` if unknown fields are not digested.
     unknown: Option<UnknownDigest>,
+    /// What is kept of a batch.
+    kept: Representation,
     /// The canonical form of one batch, reused.
     form: Vec<u8>,
 }
@@ -97,8 +99,15 @@ impl SetDigest {
             sum,
             count: 0,
             unknown: None,
+            kept: Representation::Json,
             form: Vec::new(),
         }
+    }
+
+    /// Digests what a format with this representation keeps of a batch.
+    pub(crate) fn with_representation(mut self, kept: Representation) -> Self {
+        self.kept = kept;
+        self
     }
 
     /// Digests unknown fields as well, if `wanted`.
@@ -127,14 +136,29 @@ impl SetDigest {
         BatchHash { fields, unknown }
     }
 
-    /// Adds what a format keeps of a batch; returns its own hash.
-    pub(crate) fn add_kept(&mut self, batch: &Batch, kept: Representation) -> BatchHash {
-        kept.of(batch, |values| self.add(values))
+    /// Adds what the format keeps of a batch.
+    pub(crate) fn add_kept(&mut self, batch: &Batch) {
+        self.kept.of(batch, |values| self.add(values));
+    }
+
+    /// Adds the batches of another digest over the same columns. Version 1 does not support this.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let (DigestSum::V2(sum), DigestSum::V2(more)) = (&mut self.sum, &other.sum) else {
+            return;
+        };
+        self.count += other.count;
+        sum.merge(more);
+        if let (Some(unknown), Some(more)) = (&mut self.unknown, &other.unknown) {
+            unknown.count += more.count;
+            if let Some(more) = &more.sum {
+                unknown.sum().merge(more);
+            }
+        }
     }
 
     /// Removes a batch that was added. Version 1 does not support this.
-    pub(crate) fn remove_kept(&mut self, batch: &Batch, kept: Representation) {
-        kept.of(batch, |values| {
+    pub(crate) fn remove_kept(&mut self, batch: &Batch) {
+        self.kept.of(batch, |values| {
             let DigestSum::V2(sum) = &mut self.sum else {
                 return;
             };
@@ -363,7 +387,7 @@ mod tests {
         let digest = |batches: &[Batch]| {
             let mut digest = SetDigest::new(&all()).with_unknown_fields(true);
             for batch in batches {
-                digest.add_kept(batch, Representation::Json);
+                digest.add_kept(batch);
             }
             digest
         };
@@ -372,11 +396,23 @@ mod tests {
         let state = serde_json::to_string(&state.expect("a state")).expect("JSON");
         let state: DigestState = serde_json::from_str(&state).expect("the same");
         let mut resumed = SetDigest::resume(&all(), &state).expect("a digest");
-        resumed.remove_kept(&batch("a", odd), Representation::Json);
-        resumed.add_kept(&batch("a", ""), Representation::Json);
-        resumed.remove_kept(&batch("c", odd), Representation::Json);
+        resumed.remove_kept(&batch("a", odd));
+        resumed.add_kept(&batch("a", ""));
+        resumed.remove_kept(&batch("c", odd));
         let same = digest(&[batch("b", ""), batch("a", "")]);
         assert_eq!(finished(&resumed), finished(&same));
+        // Digests of parts make up that of the whole.
+        let mut merged = digest(&[]);
+        for part in [
+            &[batch("c", odd), batch("a", odd)][..],
+            &[],
+            &[batch("b", "")],
+        ] {
+            merged.merge(&digest(part));
+        }
+        let whole = digest(&[batch("a", odd), batch("b", ""), batch("c", odd)]);
+        assert_eq!(finished(&merged), finished(&whole));
+        assert_eq!((merged.count(), merged.unknown_count()), (3, 2));
         let broken = DigestState {
             sum: "AAAA".to_owned(),
             ..state

@@ -16,7 +16,7 @@ use crate::archive::{Archive, Difference};
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::filter::Condition;
 use crate::batch::range::written;
-use crate::batch::{Batch, COLUMNS, Representation};
+use crate::batch::{Batch, COLUMNS};
 use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::messages::count;
 use crate::error::{Failure, Kind};
@@ -271,11 +271,11 @@ fn plan_update(
     let (Some(digest), Some(template)) = (digest, &request.destination.template) else {
         return Ok(Err("the manifest was modified"));
     };
+    let digest = digest.with_representation(request.destination.format.representation());
     let mut search = ChangeSearch {
         request,
         template,
         selection: request.batches.selection(),
-        representation: request.destination.format.representation(),
         is_sorted: args.sort.is_some(),
         digest,
         crops: Crops::resume(&state.crop_names.clone().unwrap_or_default()),
@@ -320,7 +320,6 @@ struct ChangeSearch<'a> {
     request: &'a ExportRequest,
     template: &'a Template,
     selection: Selection,
-    representation: Representation,
     is_sorted: bool,
     digest: SetDigest,
     crops: Crops,
@@ -340,10 +339,10 @@ impl ChangeSearch<'_> {
             .as_ref()
             .filter(|batch| self.is_selected(batch));
         if let Some(batch) = before {
-            self.digest.remove_kept(batch, self.representation);
+            self.digest.remove_kept(batch);
         }
         if let Some(batch) = after {
-            self.digest.add_kept(batch, self.representation);
+            self.digest.add_kept(batch);
         }
         if let (Some(before), Some(after)) = (before, after)
             && self.writes_same_row(before, after)
@@ -370,7 +369,7 @@ impl ChangeSearch<'_> {
     fn writes_same_row(&mut self, before: &Batch, after: &Batch) -> bool {
         let mut digests = [before, after].map(|batch| {
             let mut digest = self.request.new_digest()();
-            digest.add_kept(batch, self.representation);
+            digest.add_kept(batch);
             (digest.finish(), digest.finish_unknown())
         });
         let [before_name, after_name] =

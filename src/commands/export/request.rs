@@ -56,7 +56,11 @@ impl ExportRequest {
     /// Returns a function that starts the digest of an output.
     pub(super) fn new_digest(&self) -> impl Fn() -> SetDigest + use<> {
         let keeps_unknown = self.destination.format.keeps_unknown_fields() && !self.fields.named;
+        let kept = self.destination.format.representation();
         let columns = self.fields.columns.clone();
-        move || SetDigest::new(&columns).with_unknown_fields(keeps_unknown)
+        move || {
+            let digest = SetDigest::new(&columns).with_unknown_fields(keeps_unknown);
+            digest.with_representation(kept)
+        }
     }
 }

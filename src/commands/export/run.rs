@@ -22,7 +22,7 @@ use crate::commands::{outputs, runtime};
 use crate::error::Failure;
 use crate::export::manifest::{Draft, Manifest};
 use crate::export::{
-    Crops, Destination, DigestingSink, ExportSink, PartitionOptions, PartitionedWriter, Pending,
+    Crops, Destination, ExportSink, PartitionOptions, PartitionedWriter, Pending, PublishedExport,
 };
 use crate::fetch::PageOrder;
 use crate::formats::csv::CsvOptions;
@@ -176,9 +176,8 @@ struct OpenOutputs {
     /// Whether batches are visible as they are written.
     live: bool,
     manifest: Option<Draft>,
-    /// What `--only-changed` rewrites; `None` for everything.
-    part: Option<LakePart>,
-    digest: Option<SetDigest>,
+    /// What `--only-changed` rewrites, and the digest of the lake after that; `None` for everything.
+    part: Option<(LakePart, SetDigest)>,
 }
 
 impl OpenOutputs {
@@ -202,14 +201,22 @@ impl OpenOutputs {
         let make_writer = move |output| formats::new_writer(format, output, options.clone());
         let no_clobber = args.output.no_clobber;
         let manifest = destination.manifest.as_deref();
-        let table = open_table(args, request, context)?;
-        let (part, crops, digest) = if let Some(update) = update {
-            (Some(update.part), update.crops, Some(update.digest))
-        } else {
-            let digest = manifest.map(|_| request.new_digest()());
-            (None, Crops::default(), digest)
+        let has_digest = manifest.is_some() || format.embeds_digest();
+        let new_digest = has_digest.then(|| request.new_digest());
+        let (part, crops) = match update {
+            Some(update) => (Some((update.part, update.digest)), update.crops),
+            None => (None, Crops::default()),
         };
-        let (files, live) = if let Some(table) = table {
+        let (files, live) = if let Location::Table(address) = &destination.place {
+            let options = context.settings()?.client_options()?;
+            let loader =
+                CopyLoader::open(address, options, &request.fields, args.selection.lenient)?;
+            let table = ExportSink::Table {
+                loader: Box::new(loader),
+                place: destination.place.clone(),
+                digest: new_digest.map(|new| new()),
+                storage: storage.clone(),
+            };
             (table, false)
         } else if let Some(template) = destination.template.clone() {
             let marker = destination.success_marker.as_deref();
@@ -218,10 +225,9 @@ impl OpenOutputs {
                 compression: destination.compression,
                 no_clobber,
                 manifest: manifest.map(|path| Location::new(Some(path))).transpose()?,
-                new_digest: manifest.map(|_| Box::new(request.new_digest()) as _),
-                kept: format.representation(),
+                new_digest: new_digest.map(|new| Box::new(new) as _),
                 new_writer: Box::new(make_writer),
-                only: part.as_ref().map(|part| part.names.clone()),
+                only: part.as_ref().map(|(part, _)| part.names.clone()),
                 crops,
                 pending,
                 success_marker: marker,
@@ -236,7 +242,12 @@ impl OpenOutputs {
             }
             let (live, place) = (output.is_live(), destination.place.clone());
             let writer = make_writer(output)?;
-            (ExportSink::One { writer, place }, live)
+            let one = ExportSink::One {
+                writer,
+                place,
+                digest: new_digest.map(|new| new()),
+            };
+            (one, live)
         };
         let make_folder = destination.template.is_some();
         let draft = manifest
@@ -255,7 +266,6 @@ impl OpenOutputs {
             live,
             manifest: draft,
             part,
-            digest,
         })
     }
 
@@ -270,18 +280,25 @@ impl OpenOutputs {
         let destination = &request.destination;
         let storage = &self.storage.clone();
         let received = self.fetch(args, request, source).await?;
-        let lake_batches = self.part.as_ref().and(self.digest.as_ref());
-        let batches = lake_batches.map_or(received.counts.written, SetDigest::count);
+        let lake = self.part.as_ref();
+        let batches = lake.map_or(received.counts.written, |(_, digest)| digest.count());
         request.batches.refuse_empty(batches, &received.counts)?;
-        let outcome = ExportOutcome {
-            version: received.pages.version().map(|version| version.to_string()),
-            is_cut: received.counts.is_cut,
-        };
+        let version = received.pages.version().map(|version| version.to_string());
         let crop_names = self.files.crop_names();
-        let (written, report) = self.files.publish(&outcome)?;
-        let (kept, known) = match self.part {
-            Some(LakePart { kept, names, .. }) => (Some(kept), names.into_iter().collect()),
-            None => (None, known),
+        let PublishedExport {
+            files: written,
+            report,
+            digest,
+        } = self.files.publish(&ExportOutcome {
+            version: version.as_deref(),
+            is_cut: received.counts.is_cut,
+            digest: None,
+        })?;
+        let (kept, known, digest) = match self.part {
+            Some((LakePart { kept, names, .. }, digest)) => {
+                (Some(kept), names.into_iter().collect(), Some(digest))
+            }
+            None => (None, known, digest),
         };
         let mut removed = 0;
         if let Some(template) = destination
@@ -303,7 +320,7 @@ impl OpenOutputs {
             None => full_export(request, &received, &written, &report),
             Some(kept) => partial_export(request, source, &written, kept, removed, batches),
         };
-        if let (Some(draft), Some(digest)) = (self.manifest, self.digest) {
+        if let (Some(draft), Some(digest)) = (self.manifest, digest) {
             let inputs = ManifestInputs {
                 args,
                 request,
@@ -344,7 +361,8 @@ impl OpenOutputs {
         let data_on_terminal =
             self.live && terminal::stdout().is_terminal() && destination.format != Format::Table;
         let order = PageOrder::for_export(request.sorting.is_some(), args.limit.is_some());
-        let rows = self.part.as_mut().and_then(|part| part.rows.take());
+        let part = self.part.as_mut();
+        let rows = part.and_then(|(part, _)| part.rows.take());
         let pages = match (source.archive(), rows) {
             (Some(archive), Some(rows)) => {
                 let lenient = args.selection.lenient;
@@ -362,16 +380,13 @@ impl OpenOutputs {
             live: self.live,
             ..request.batches.selection()
         };
-        let mut sink = DigestingSink {
-            files: &mut self.files,
-            // The digest of a lake is already up to date.
-            digest: self.digest.as_mut().filter(|_| self.part.is_none()),
-            kept: destination.format.representation(),
-        };
-        let received =
-            request
-                .batches
-                .receive_pages(source, pages, &mut sink, &selection, data_on_terminal);
+        let received = request.batches.receive_pages(
+            source,
+            pages,
+            &mut self.files,
+            &selection,
+            data_on_terminal,
+        );
         received.await.map_err(|failure| {
             let left_behind = || left_behind(destination, &self.storage);
             stopped(failure, source, "export", left_behind)
@@ -417,22 +432,4 @@ fn filters(args: &ExportArgs) -> Vec<String> {
         .cloned()
         .chain(limit)
         .collect()
-}
-
-/// Opens the table to write to; `None` if the output is not a table.
-fn open_table(
-    args: &ExportArgs,
-    request: &ExportRequest,
-    context: &Context,
-) -> Result<Option<ExportSink>, Failure> {
-    let Location::Table(address) = &request.destination.place else {
-        return Ok(None);
-    };
-    let options = context.settings()?.client_options()?;
-    let loader = CopyLoader::open(address, options, &request.fields, args.selection.lenient)?;
-    Ok(Some(ExportSink::Table {
-        loader: Box::new(loader),
-        place: request.destination.place.clone(),
-        cleanup: context.storage.cleanup.clone(),
-    }))
 }

@@ -132,7 +132,7 @@ impl BatchWriter for Csv {
 
     fn finish(
         mut self: Box<Self>,
-        _: &ExportOutcome,
+        _: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         self.write_header()?;
         let report = WriterReport {

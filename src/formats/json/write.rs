@@ -55,7 +55,7 @@ impl BatchWriter for Json {
 
     fn finish(
         mut self: Box<Self>,
-        _: &ExportOutcome,
+        _: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         if self.array {
             self.output

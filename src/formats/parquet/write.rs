@@ -16,9 +16,9 @@ use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::Type;
 
-use crate::batch::digest::{self, SetDigest};
+use crate::batch::digest;
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, Representation};
+use crate::batch::{Batch, COLUMNS};
 use crate::error::{self, Failure};
 use crate::formats::{BatchWriter, ExportInfo, ExportOutcome, WriterReport};
 use crate::storage::EncodedOutput;
@@ -39,7 +39,6 @@ pub(crate) struct Parquet {
     rows: usize,
     /// Buffered bytes.
     size: usize,
-    digest: SetDigest,
     metadata: Vec<(&'static str, String)>,
 }
 
@@ -86,7 +85,6 @@ impl Parquet {
             order,
             rows: 0,
             size: 0,
-            digest: SetDigest::new(&fields.columns).with_unknown_fields(!fields.named),
             metadata,
         })
     }
@@ -128,7 +126,6 @@ impl BatchWriter for Parquet {
                 Err(Inexact { column, into }) => return Err(refused(batch, column, into)),
             }
         }
-        self.digest.add_kept(batch, Representation::Typed);
         self.rows += 1;
         if self.rows >= GROUP_ROWS || self.size >= GROUP_BYTES {
             self.end_group().map_err(|error| self.failure(error))?;
@@ -138,15 +135,17 @@ impl BatchWriter for Parquet {
 
     fn finish(
         mut self: Box<Self>,
-        _: &ExportOutcome,
+        outcome: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         self.end_group().map_err(|error| self.failure(error))?;
         let mut metadata = std::mem::take(&mut self.metadata);
-        metadata.push(("trayscan.batches", self.digest.count().to_string()));
-        metadata.push(("trayscan.set_digest", self.digest.finish()));
-        metadata.push(("trayscan.digest_version", digest::VERSION.to_string()));
-        let unknown = self.digest.finish_unknown();
-        metadata.extend(unknown.map(|digest| ("trayscan.unknown_fields_digest", digest)));
+        if let Some(digest) = outcome.digest {
+            metadata.push(("trayscan.batches", digest.count().to_string()));
+            metadata.push(("trayscan.set_digest", digest.finish()));
+            metadata.push(("trayscan.digest_version", digest::VERSION.to_string()));
+            let unknown = digest.finish_unknown();
+            metadata.extend(unknown.map(|digest| ("trayscan.unknown_fields_digest", digest)));
+        }
         for (key, value) in metadata {
             let entry = KeyValue::new(key.to_owned(), value);
             self.writer.append_key_value_metadata(entry);

@@ -123,7 +123,7 @@ impl BatchWriter for Singer {
     /// Writes the state after the last batch: a run that stops earlier has no state.
     fn finish(
         mut self: Box<Self>,
-        outcome: &ExportOutcome,
+        outcome: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         self.write_schema()?;
         let bookmark = if outcome.is_cut {

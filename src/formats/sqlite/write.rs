@@ -60,7 +60,7 @@ impl BatchWriter for Sqlite {
 
     fn finish(
         self: Box<Self>,
-        _: &ExportOutcome,
+        _: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         let Self {
             database,

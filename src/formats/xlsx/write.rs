@@ -23,9 +23,8 @@ use rust_xlsxwriter::{
     Color, DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, XlsxError,
 };
 
-use crate::batch::digest::SetDigest;
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, FieldType, MEANINGS, Representation, Timestamp, WARNINGS};
+use crate::batch::{Batch, COLUMNS, FieldType, MEANINGS, Timestamp, WARNINGS};
 use crate::error::{self, Failure};
 use crate::formats::{
     BatchWriter, ExportInfo, ExportOutcome, LeftOut, WriterOptions, WriterReport,
@@ -51,7 +50,6 @@ pub(crate) struct Xlsx {
     extracted: String,
     styles: [CellStyles; 2],
     widths: Widths,
-    digest: SetDigest,
     sheets: Vec<Sheet>,
     /// The most rows and links of a sheet.
     limits: (u32, u32),
@@ -80,7 +78,6 @@ impl Xlsx {
             book,
             path,
             output,
-            digest: SetDigest::new(&options.fields.columns),
             widths: Widths::new(&options.fields.columns),
             fields: options.fields,
             info: options.info,
@@ -130,13 +127,13 @@ impl Xlsx {
     }
 
     /// Packs all sheets into one file.
-    fn pack(&mut self, outcome: &ExportOutcome) -> io::Result<()> {
+    fn pack(&mut self, outcome: &ExportOutcome<'_>) -> io::Result<()> {
         let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
         let info = AboutInfo {
             export: &self.info,
             version: outcome.version.as_deref().unwrap_or_default(),
             extracted: &self.extracted,
-            digest: &self.digest,
+            digest: outcome.digest,
             columns: &self.fields.columns,
             link_limit: self.limits.1,
             plain_links: self.sheets.iter().map(|sheet| sheet.plain_links).sum(),
@@ -219,14 +216,13 @@ impl BatchWriter for Xlsx {
         });
         written.map_err(|error| self.output.failure(error))?;
         sheet.rows += 1;
-        self.digest.add_kept(batch, Representation::Text);
         self.left_out.note(batch, &self.fields);
         Ok(())
     }
 
     fn finish(
         mut self: Box<Self>,
-        outcome: &ExportOutcome,
+        outcome: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         let packed = self.pack(outcome);
         packed.map_err(|error| self.output.failure(error))?;

@@ -15,7 +15,7 @@ pub(super) struct AboutInfo<'a> {
     /// The version of the interface; empty if unknown.
     pub(super) version: &'a str,
     pub(super) extracted: &'a str,
-    pub(super) digest: &'a SetDigest,
+    pub(super) digest: Option<&'a SetDigest>,
     pub(super) columns: &'a [usize],
     /// The most links of one sheet, and the number of links that were written as plain text for that reason.
     pub(super) link_limit: u32,
@@ -48,17 +48,19 @@ pub(super) fn write(
     if let Some(moment) = excel_date(info.extracted) {
         about.number("Asked (UTC)", moment.days, &styles.second)?;
     }
-    // No disk can store more than 15 digits of batches.
-    #[allow(clippy::cast_precision_loss)]
-    let count = info.digest.count() as f64;
-    let format = styles
-        .integer
-        .clone()
-        .set_align(FormatAlign::Left)
-        .set_indent(1);
-    about.number("Batches", count, &format)?;
-    about.text("Set digest", &info.digest.finish(), styles)?;
-    about.number("Digest version", f64::from(digest::VERSION), &format)?;
+    if let Some(digest) = info.digest {
+        // No disk can store more than 15 digits of batches.
+        #[allow(clippy::cast_precision_loss)]
+        let count = digest.count() as f64;
+        let format = styles
+            .integer
+            .clone()
+            .set_align(FormatAlign::Left)
+            .set_indent(1);
+        about.number("Batches", count, &format)?;
+        about.text("Set digest", &digest.finish(), styles)?;
+        about.number("Digest version", f64::from(digest::VERSION), &format)?;
+    }
     about.text("Written by", program, styles)?;
     let marks = "Rows with a fill are batches with warnings";
     about.text("Marks", marks, styles)?;
