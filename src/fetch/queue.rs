@@ -300,3 +300,164 @@ async fn run(mut walk: Walk, number: u64, steps: mpsc::Sender<QueuedStep>, room:
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Batch;
+    use crate::error::Kind;
+
+    fn range(start: i64) -> Range {
+        Range {
+            start: Some(start),
+            end: Some(start + 1),
+            excludes_end: false,
+        }
+    }
+
+    /// Returns a page of a walk, with one batch.
+    fn page(id: &str, walk: u64) -> DecodedPage {
+        let text = format!(
+            r#"{{"batch_id":"{id}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true}}"#
+        );
+        let mut decoded = DecodedPage::default();
+        decoded
+            .page
+            .push(Batch::read(&text).batch.expect("a batch"));
+        decoded.page.walk = Some(WalkId {
+            number: walk,
+            is_window: true,
+        });
+        decoded.issues.flawed = 1;
+        decoded
+    }
+
+    /// Returns a queue of windows that are all running, with the numbers from 1 on.
+    fn queue(windows: i64) -> WindowQueue {
+        let mut queue = WindowQueue::new(1 << 20, false);
+        for start in 0..windows {
+            queue.push(range(start), WalkMode::Full);
+        }
+        for queued in &mut queue.windows {
+            queued.is_started = true;
+            queue.running += 1;
+        }
+        queue
+    }
+
+    /// Takes what is first: the ids of pages, and the windows that are finished.
+    fn take_all(queue: &mut WindowQueue) -> Vec<String> {
+        let mut taken = Vec::new();
+        loop {
+            taken.push(match queue.take_first() {
+                Ok(First::Page(page, _)) => page.page.batches[0].id().into_owned(),
+                Ok(First::Finished(Some((fetched, issues)))) => {
+                    format!("{} of {}", issues.flawed, fetched.batches)
+                }
+                Ok(First::Finished(None)) => "discarded".to_owned(),
+                Ok(First::Pending) => return taken,
+                Err(failure) => format!("failed: {failure}"),
+            });
+        }
+    }
+
+    fn done() -> QueuedEnd {
+        Ok(Some(DataIssues::default()))
+    }
+
+    #[test]
+    fn pages_are_taken_in_window_order() {
+        let mut queue = queue(3);
+        queue.add_page(3, page("c1", 3));
+        queue.add_page(2, page("b1", 2));
+        assert_eq!(queue.end(3, done()), Some((range(2), 1)));
+        assert_eq!(queue.end(2, done()), Some((range(1), 1)));
+        assert_eq!(queue.running(), 1);
+        assert!(take_all(&mut queue).is_empty(), "the first window has none");
+        queue.add_page(1, page("a1", 1));
+        queue.add_page(1, page("a2", 1));
+        assert_eq!(take_all(&mut queue), ["a1", "a2"]);
+        assert_eq!(
+            queue.first_totals().map(|(first, _)| first.batches),
+            Some(2)
+        );
+        assert_eq!(queue.end(1, done()), Some((range(0), 2)));
+        let expected = ["2 of 2", "b1", "1 of 1", "c1", "1 of 1"];
+        assert_eq!(take_all(&mut queue), expected);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_walk_that_restarts_counts_from_its_start() {
+        let mut queue = queue(1);
+        for (id, walk) in [("a1", 1), ("a2", 1), ("a1", 2), ("a2", 2), ("a3", 2)] {
+            queue.add_page(1, page(id, walk));
+        }
+        assert_eq!(queue.end(1, done()), Some((range(0), 5)));
+        assert_eq!(
+            take_all(&mut queue).last().map(String::as_str),
+            Some("3 of 3")
+        );
+    }
+
+    #[test]
+    fn parts_of_a_page_count_as_one_page() {
+        let mut queue = queue(1);
+        for (id, is_continued) in [("a1", true), ("a2", true), ("a3", false), ("b1", false)] {
+            let mut part = page(id, 1);
+            part.page.is_continued = is_continued;
+            queue.add_page(1, part);
+        }
+        assert_eq!(take_all(&mut queue).len(), 4);
+        let (fetched, _) = queue.first_totals().expect("the first window");
+        assert_eq!((fetched.pages, fetched.batches), (2, 4));
+    }
+
+    #[test]
+    fn parts_of_a_window_follow_it() {
+        let mut queue = queue(2);
+        queue.add_page(1, page("a1", 1));
+        assert_eq!(queue.end(1, Ok(None)), Some((range(0), 1)));
+        assert!(queue.first_totals().is_none(), "received again");
+        let parts = [(range(10), WalkMode::Full), (range(11), WalkMode::Full)];
+        queue.insert_after(1, &parts);
+        let windows: Vec<Range> = queue
+            .windows
+            .iter()
+            .map(|queued| queued.fetched.window)
+            .collect();
+        assert_eq!(windows, [range(0), range(10), range(11), range(1)]);
+        assert_eq!(queue.len(), 4);
+        assert!(!queue.waits_for_first());
+        assert_eq!(take_all(&mut queue), ["a1", "discarded"]);
+        assert!(queue.waits_for_first(), "the first part is not started");
+        queue.insert_after(77, &parts);
+        assert_eq!(queue.len(), 3, "unknown windows have no parts");
+    }
+
+    #[test]
+    fn a_failure_is_reported_when_its_window_is_first() {
+        let mut queue = queue(2);
+        let failure = Failure::new(Kind::Protocol, "no");
+        assert_eq!(queue.end(2, Err(failure)), Some((range(1), 0)));
+        assert!(queue.has_failed());
+        assert!(queue.failed().is_none());
+        assert!(take_all(&mut queue).is_empty());
+        assert!(queue.end(1, done()).is_some());
+        let taken = take_all(&mut queue);
+        assert_eq!(taken.len(), 2);
+        assert!(taken[1].starts_with("failed: "), "{taken:?}");
+        assert_eq!(queue.failed(), Some(range(1)));
+        assert!(!queue.has_failed());
+    }
+
+    #[test]
+    fn steps_of_dropped_windows_are_ignored() {
+        let mut queue = queue(2);
+        queue.clear();
+        assert_eq!((queue.len(), queue.running()), (0, 0));
+        queue.add_page(1, page("a1", 1));
+        assert_eq!(queue.end(2, done()), None);
+        assert!(take_all(&mut queue).is_empty());
+    }
+}
