@@ -13,16 +13,6 @@ use tempfile::TempDir;
 use crate::export::texts;
 use crate::files::names;
 use crate::harness::{Output, Run, Server, Service, trayscan};
-use crate::nursery::Nursery;
-
-const SECRET: &str = "archive-secret-hunter5";
-
-impl Service for Nursery {
-    fn access(&self) -> [String; 3] {
-        let address = self.service.base_url();
-        [address, "client".to_owned(), SECRET.to_owned()]
-    }
-}
 
 /// An archive in a temporary folder.
 pub(crate) struct Shelf {

@@ -14,8 +14,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::fake::Batch;
+use crate::fake::live::DAY;
 use crate::harness::{Run, Server};
-use crate::nursery::{DAY, Item};
 use crate::report::{MADE, assert_self_contained, nursery, page, plain, sound};
 
 /// Enough for a page on a busy machine.
@@ -266,7 +267,7 @@ const LINKS: [&str; 12] = [
     "https:javascript:alert(1)",
 ];
 
-fn hostile() -> Vec<Item> {
+fn hostile() -> Vec<Batch> {
     let long = "<b>W".repeat(5000);
     let texts = HOSTILE.iter().copied().chain([long.as_str()]);
     texts

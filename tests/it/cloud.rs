@@ -20,10 +20,9 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::fake::{Answer, Batch, FakeService, page, token};
 use crate::files::SLOW;
 use crate::harness::{Output, Pipe, Run, Running, Server, trayscan};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{fields, object, page, token};
 
 /// Must never be printed.
 const SECRET: &str = "wJalrXUtnFEMI-not-a-key";
@@ -497,18 +496,12 @@ fn hostile_values_stay_below_the_prefix() {
         " ",
     ];
     let batch = |(number, crop): (usize, &&str)| {
-        let mut fields = fields(&format!("{number:08}"));
-        for (name, value) in &mut fields {
-            if name == "crop_type" {
-                *value = json!(crop).to_string();
-            }
-        }
-        object(&fields)
+        Batch::new(&format!("{number:08}")).with("crop_type", json!(crop))
     };
-    let batches: Vec<String> = crops.iter().enumerate().map(batch).collect();
+    let batches: Vec<Batch> = crops.iter().enumerate().map(batch).collect();
     for bucket in Bucket::all() {
         let service =
-            Scripted::answering(vec![token(); 2], vec![Answer::ok(page(&batches, None)); 2]);
+            FakeService::answering(vec![token(); 2], vec![Answer::ok(page(&batches, None)); 2]);
         let export = |template: &str| {
             let mut command = bucket.command(&["export", "--parallel", "1", "-o", template]);
             command

@@ -11,9 +11,8 @@ use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Output, export_with, run};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{fields, object, page, token};
+use crate::fake::{Answer, Batch, FakeService, page, token};
+use crate::harness::{Output, export, run};
 
 /// An export, and the same batches as ndjson.
 struct Exported {
@@ -26,23 +25,21 @@ impl Exported {
     /// Exports three batches with comments that need escaping.
     fn new(name: &str, args: &[&str]) -> Self {
         let comments = ["=1+1", "plain, \"quoted\"\r\nlines", "'-2"];
-        let batches: Vec<String> = (1..)
+        let batches: Vec<Batch> = (1..)
             .zip(comments)
             .map(|(number, comment)| {
-                let mut fields = fields(&format!("b{number}"));
-                fields.retain(|(name, _)| name != "comment" && name != "analysis_link");
                 let link = format!("https://scan.example.com/analysis/{number}");
-                fields.push(("analysis_link".to_owned(), json!(link).to_string()));
-                fields.push(("comment".to_owned(), json!(comment).to_string()));
-                object(&fields)
+                Batch::new(&format!("b{number}"))
+                    .with("analysis_link", json!(link))
+                    .with("comment", json!(comment))
             })
             .collect();
         let folder = TempDir::new().unwrap();
         for (name, args) in [("whole.ndjson", &[][..]), (name, args)] {
             let answers = vec![Answer::ok(page(&batches, None))];
-            let service = Scripted::answering(vec![token()], answers);
+            let service = FakeService::answering(vec![token()], answers);
             let path = folder.path().join(name).to_str().unwrap().to_owned();
-            export_with(service.address, "secret", &[&["-o", &path], args].concat()).expect(0);
+            export(&service, &[&["-o", &path], args].concat()).expect(0);
         }
         let bytes = fs::read(folder.path().join(name)).unwrap();
         let exported = Self {

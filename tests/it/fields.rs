@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::digest::unknown_fields_digest;
-use crate::harness::{Server, export_with};
-use crate::scripted::{Answer, Scripted};
+use crate::fake::{Batch, FakeService};
+use crate::harness::{Server, export};
 use crate::verify::{Folder, assert_equal, report, verify, verify_with};
-use crate::wire::{fields, object, page, token};
 
 #[test]
 fn a_column_missing_on_one_side_is_a_difference() {
@@ -212,15 +211,9 @@ fn fields_can_be_selected_or_come_from_the_manifest() {
 #[test]
 fn types_count_in_json_and_decimals_may_be_either() {
     let folder = Folder::new();
-    let batch = object(&fields("a"));
+    let batch = Batch::new("a").text();
     let original = folder.write("original.ndjson", format!("{batch}\n"));
-    let with = |field: &str, value: &str| {
-        let fields = fields("a").into_iter().map(|(name, old)| {
-            let value = if name == field { value.to_owned() } else { old };
-            (name, value)
-        });
-        object(&fields.collect::<Vec<_>>())
-    };
+    let with = |field: &str, value: &str| Batch::new("a").with(field, value).text();
     let batch: Value = serde_json::from_str(&batch).unwrap();
     let text = |field: &str| format!("{:?}", batch[field].to_string());
     let rate = batch["avg_germination_rate"].as_str().unwrap();
@@ -250,19 +243,12 @@ fn types_count_in_json_and_decimals_may_be_either() {
 
 #[test]
 fn unknown_fields_are_compared_if_both_sides_keep_them() {
-    let with = |more: &str| {
-        let mut fields = fields("a");
-        fields.push(("more".to_owned(), more.to_owned()));
-        object(&fields)
-    };
+    let with = |more: &str| Batch::new("a").with("more", more);
     let export = |folder: &Folder, name: &str, more: &str| {
-        let service = Scripted::answering(
-            vec![token()],
-            vec![Answer::ok(page(&[with(more), object(&fields("b"))], None))],
-        );
+        let service = FakeService::with(&[with(more), Batch::new("b")]);
         let (path, manifest) = (folder.at(name), folder.at(&format!("{name}.manifest")));
         let args = ["-o", &path, "--manifest", &manifest];
-        export_with(service.address, "secret", &args).expect(0);
+        export(&service, &args).expect(0);
         path
     };
     let one = "{\"y\":[1.50],\"x\":\"\\u0061\"}";
@@ -277,13 +263,10 @@ fn unknown_fields_are_compared_if_both_sides_keep_them() {
     ];
     let keeping = keeping.map(|name| match name {
         "a.singer.jsonl" => {
-            let service = Scripted::answering(
-                vec![token()],
-                vec![Answer::ok(page(&[with(one), object(&fields("b"))], None))],
-            );
+            let service = FakeService::with(&[with(one), Batch::new("b")]);
             let (path, manifest) = (folder.at(name), folder.at("a.singer.jsonl.manifest"));
             let args = ["-f", "singer", "-o", &path, "--manifest", &manifest];
-            export_with(service.address, "secret", &args).expect(0);
+            crate::harness::export(&service, &args).expect(0);
             path
         }
         _ => export(&folder, name, one),

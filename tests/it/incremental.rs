@@ -9,16 +9,17 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::archives::Shelf;
+use crate::fake::live::LiveService;
+use crate::fake::{Batch, second};
 use crate::harness::{Output, Run, trayscan};
 use crate::kills::{Moment, killed, strace_kills};
-use crate::nursery::{Item, Nursery, second};
 use crate::verify::{assert_equal, verify};
 
 const MONTHS: &str = "year={year}/month={month}/batches.ndjson";
 
 /// A service, its archive, and a lake exported from the archive.
 struct Scene {
-    nursery: Nursery,
+    nursery: LiveService,
     shelf: Shelf,
     folder: TempDir,
 }
@@ -27,7 +28,7 @@ impl Scene {
     /// Creates three batches in each of four months, with two crops.
     fn new() -> Self {
         let scene = Self {
-            nursery: Nursery::open(),
+            nursery: LiveService::start(),
             shelf: Shelf::new(),
             folder: TempDir::new().unwrap(),
         };
@@ -43,8 +44,8 @@ impl Scene {
 
     fn add(&self, id: &str, month: u32, day: u32, crop: &str) {
         let created = second(&format!("2026-{month:02}-{day:02}T06:00:00Z"));
-        let item = Item::new(id, created).with("crop_type", crop);
-        self.nursery.stock().put(id, item);
+        let item = Batch::new(id).created_at(created).with("crop_type", crop);
+        self.nursery.state().put(id, item);
     }
 
     fn sync(&self) {
@@ -161,12 +162,12 @@ fn only_changed_files_are_rewritten() {
     assert_eq!(rewritten(&before, &inodes(&scene.lake())), [""; 0]);
 
     // One batch is edited, one is new in a new month, one moves to another month.
-    scene.nursery.stock().edit("b11", "comment", "\"seen\"");
+    scene.nursery.state().edit("b11", "comment", "\"seen\"");
     scene.add("b51", 5, 1, "\"Leek\"");
     let moved = "\"2026-03-09T06:00:00Z\"";
     scene
         .nursery
-        .stock()
+        .state()
         .edit("b21", "batch_creation_date", moved);
     scene.sync();
     let ended = scene.run(MONTHS, &[]);
@@ -185,7 +186,7 @@ fn only_changed_files_are_rewritten() {
 
     // One month loses its only batch, another loses one of three.
     for id in ["b51", "b12"] {
-        scene.nursery.stock().items.remove(id).unwrap();
+        scene.nursery.state().items.remove(id).unwrap();
     }
     scene.sync();
     let ended = scene.run(MONTHS, &[]);
@@ -207,7 +208,7 @@ fn only_changed_files_are_rewritten() {
     let before = inodes(&scene.lake());
     scene
         .nursery
-        .stock()
+        .state()
         .edit("b41", "comment", "\"nobody sees it\"");
     scene.sync();
     scene.run(MONTHS, &few);
@@ -243,17 +244,17 @@ fn the_lake_equals_a_full_export_after_any_history() {
                     let id = format!("b{}", chance.usize(0..30));
                     let (month, day) = (chance.u32(1..=12), chance.u32(1..=28));
                     let crop = crops[chance.usize(..crops.len())];
-                    let has = scene.nursery.stock().items.contains_key(&id);
+                    let has = scene.nursery.state().items.contains_key(&id);
                     match chance.usize(..4) {
-                        0 if has => drop(scene.nursery.stock().items.remove(&id)),
+                        0 if has => drop(scene.nursery.state().items.remove(&id)),
                         1 if has => {
                             let rate = format!("\"{}.00\"", chance.u32(40..60));
                             scene
                                 .nursery
-                                .stock()
+                                .state()
                                 .edit(&id, "avg_germination_rate", &rate);
                         }
-                        2 if has => scene.nursery.stock().edit(&id, "extra", "[1]"),
+                        2 if has => scene.nursery.state().edit(&id, "extra", "[1]"),
                         _ => scene.add(&id, month, day, crop),
                     }
                 }
@@ -283,10 +284,10 @@ fn the_next_run_repairs_a_killed_run() {
             for month in 1..=3 {
                 let id = format!("b{month}1");
                 let comment = format!("\"{round} {nth}\"");
-                scene.nursery.stock().edit(&id, "comment", &comment);
+                scene.nursery.state().edit(&id, "comment", &comment);
             }
             for (id, month) in [("x", 8), ("y", 9)] {
-                if scene.nursery.stock().items.remove(id).is_none() {
+                if scene.nursery.state().items.remove(id).is_none() {
                     scene.add(id, month, 1, "null");
                 }
             }
@@ -295,8 +296,8 @@ fn the_next_run_repairs_a_killed_run() {
             kills += u32::from(was_killed);
             if nth % 2 == 0 {
                 // Batches added by the killed run may be gone before the next one.
-                scene.nursery.stock().items.remove("x");
-                scene.nursery.stock().items.remove("y");
+                scene.nursery.state().items.remove("x");
+                scene.nursery.state().items.remove("y");
                 scene.sync();
             }
             scene.run(MONTHS, &args);
@@ -354,7 +355,7 @@ fn the_next_run_repairs_a_killed_run_with_other_settings() {
     // A run that was killed before the first manifest.
     fs::remove_dir_all(scene.lake()).unwrap();
     assert!(killed_at(4));
-    scene.nursery.stock().items.remove("z");
+    scene.nursery.state().items.remove("z");
     scene.sync();
     scene.run(template, &args);
     scene.assert_equals_full_export(template, &args, "the first run");
@@ -391,7 +392,7 @@ fn an_incomplete_archive_is_reported_even_without_changes() {
 fn a_lake_can_become_empty() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
-    scene.nursery.stock().items.clear();
+    scene.nursery.state().items.clear();
     scene.sync();
     let ended = scene.run(MONTHS, &[]);
     assert!(ended.stderr.contains("4 files removed"), "{ended:?}");
@@ -407,7 +408,7 @@ fn a_lake_can_become_empty() {
 fn similar_names_and_fields_are_distinguished() {
     // Unknown fields are kept unless `--fields` is given, even with all known fields.
     let scene = Scene::new();
-    scene.nursery.stock().edit("b11", "mystery", "1");
+    scene.nursery.state().edit("b11", "mystery", "1");
     scene.sync();
     let header = scene.run(MONTHS, &["--where", "batch_id=b11"]);
     assert_eq!(header.code, Some(0));
@@ -430,9 +431,9 @@ fn similar_names_and_fields_are_distinguished() {
     scene.assert_equals_full_export(MONTHS, &all, "all fields by name");
     // A crop name that engines would skip, and a lake path that starts with a dot.
     fs::remove_dir_all(scene.lake()).unwrap();
-    scene.nursery.stock().items.remove("b11");
+    scene.nursery.state().items.remove("b11");
     scene.add("b11", 1, 1, "null");
-    scene.nursery.stock().edit("b11", "crop_type", "\"_trial\"");
+    scene.nursery.state().edit("b11", "crop_type", "\"_trial\"");
     scene.sync();
     let archive = scene.shelf.path.to_str().unwrap();
     for template in ["./lake/{crop_type}/b.csv", "lake/{crop_type}/b.csv"] {
@@ -551,7 +552,7 @@ fn other_settings_than_in_the_manifest_rewrite_all_files() {
         shelf: Shelf::new(),
         ..scene
     };
-    again.nursery.stock().items.remove("b11");
+    again.nursery.state().items.remove("b11");
     again.sync();
     again
         .shelf
@@ -605,7 +606,7 @@ fn a_crop_keeps_its_file_name_across_runs() {
     assert_eq!(both.len(), 2, "{both:?}");
     assert!(both[0].starts_with("crop=Tomato~"), "{both:?}");
     // The crop with the plain name is removed; the other keeps its name.
-    scene.nursery.stock().items.remove("t1");
+    scene.nursery.state().items.remove("t1");
     scene.add("t3", 1, 3, "\"Tomato\"");
     scene.sync();
     scene.run(template, &[]);
@@ -618,7 +619,7 @@ fn a_crop_keeps_its_file_name_across_runs() {
 #[test]
 fn the_manual_page_names_every_key_of_a_lake() {
     let scene = Scene::new();
-    scene.nursery.stock().edit("b11", "extra", "1");
+    scene.nursery.state().edit("b11", "extra", "1");
     scene.sync();
     scene.run("{crop_type}.ndjson", &[]);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/trayscan-manifest.5");

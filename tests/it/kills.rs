@@ -15,9 +15,9 @@ use tempfile::TempDir;
 
 use crate::archives::{Shelf, assert_sound, batches};
 use crate::export::with;
+use crate::fake::live::{DAY, LiveService, now};
 use crate::files::{OLD, SLOW, names};
 use crate::harness::{Output, Run, SOON, Server, trayscan};
-use crate::nursery::{DAY, Nursery, now};
 
 /// System calls that change files, or precede one that does.
 const CALLS: [&str; 6] = [
@@ -131,7 +131,7 @@ fn copy(of: &Shelf) -> Shelf {
 
 /// A service, an existing archive, and the expected content after a successful run.
 struct Scene {
-    nursery: Nursery,
+    nursery: LiveService,
     before: Shelf,
     args: Vec<&'static str>,
     expected: BTreeMap<String, String>,
@@ -141,13 +141,13 @@ struct Scene {
 impl Scene {
     /// A first run, without an archive.
     fn first() -> Self {
-        let nursery = Nursery::open();
-        nursery.stock().page = 50;
+        let nursery = LiveService::start();
+        nursery.state().page = 50;
         let today = now();
         nursery
-            .stock()
+            .state()
             .fill("a", (1..=200).map(|day| today - day * DAY));
-        let expected = nursery.stock().texts();
+        let expected = nursery.state().texts();
         Self {
             nursery,
             before: Shelf::new(),
@@ -163,7 +163,7 @@ impl Scene {
         scene.before.complete(&scene.nursery, &[]);
         let gone = ["a0020", "a0030"];
         {
-            let mut stock = scene.nursery.stock();
+            let mut stock = scene.nursery.state();
             for id in ["a0000", "a0100", "a0150"] {
                 stock.edit(id, "comment", "\"edited\"");
                 scene.changes.push(("changed".to_owned(), id.to_owned()));
@@ -301,8 +301,8 @@ fn a_sync_can_be_killed_at_every_system_call() {
 fn a_sync_can_be_killed_at_random_moments() {
     for scene in [Scene::first(), Scene::later()] {
         // Slow enough for several commits per run.
-        scene.nursery.stock().page = 5;
-        scene.nursery.stock().latency = Duration::from_millis(50);
+        scene.nursery.state().page = 5;
+        scene.nursery.state().latency = Duration::from_millis(50);
         two_at_a_time(&random_moments(60, Duration::from_millis(2500)), |moment| {
             scene.kill(moment);
         });
@@ -311,12 +311,12 @@ fn a_sync_can_be_killed_at_random_moments() {
 
 #[test]
 fn repeatedly_killed_runs_still_make_progress() {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let today = now();
     nursery
-        .stock()
+        .state()
         .fill("a", (1..=500).map(|day| today - day * DAY));
-    nursery.stock().latency = Duration::from_millis(80);
+    nursery.state().latency = Duration::from_millis(80);
     let shelf = Shelf::new();
     let mut kept = Vec::new();
     // The first commit takes at least a second.
@@ -329,7 +329,7 @@ fn repeatedly_killed_runs_still_make_progress() {
         assert!(kept.is_sorted(), "{kept:?}");
     }
     assert!(kept[0] > 0 && kept[2] > kept[0], "{kept:?}");
-    nursery.stock().latency = Duration::ZERO;
+    nursery.state().latency = Duration::ZERO;
     let known = nursery.asked();
     shelf.complete(&nursery, &["--parallel", "1"]);
     let asked = nursery.requests_since(known);
@@ -337,7 +337,7 @@ fn repeatedly_killed_runs_still_make_progress() {
         asked[0].query("start_date").is_some(),
         "it did not continue"
     );
-    let expected = nursery.stock().texts();
+    let expected = nursery.state().texts();
     shelf.assert_holds(&expected, "after the last run");
 }
 
@@ -345,7 +345,7 @@ fn repeatedly_killed_runs_still_make_progress() {
 
 /// Asserts that a killed export leaves the complete old or new file and at most one hidden file, and that
 /// the next export succeeds and removes the hidden file.
-fn kill_export(nursery: &Nursery, complete: &[u8], moment: &Moment) {
+fn kill_export(nursery: &LiveService, complete: &[u8], moment: &Moment) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
     fs::write(&path, OLD).unwrap();
@@ -380,11 +380,11 @@ fn kill_export(nursery: &Nursery, complete: &[u8], moment: &Moment) {
 }
 
 fn kill_exports(moments: &[Moment]) {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let today = now();
-    nursery.stock().page = 50;
+    nursery.state().page = 50;
     nursery
-        .stock()
+        .state()
         .fill("a", (1..=400).map(|day| today - day * DAY));
     let mut command = trayscan(&["export", "-q", "-f", "csv"]);
     command.service(&nursery);

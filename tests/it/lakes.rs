@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::harness::{Server, export_with};
+use crate::harness::{Server, export};
 use crate::verify::{Folder, assert_equal, report, verify, verify_with};
 
 /// Exports a lake and returns its folder, template and manifest.
@@ -12,12 +12,7 @@ fn make_lake(server: &Server, folder: &Folder) -> [String; 3] {
     fs::create_dir(folder.at("lake")).unwrap();
     let template = folder.at("lake/year={year}/month={month}/batches.parquet");
     let manifest = folder.at("lake/_manifest.json");
-    export_with(
-        server.address,
-        &server.client_secret,
-        &["-o", &template, "--manifest", &manifest],
-    )
-    .expect(0);
+    export(server, &["-o", &template, "--manifest", &manifest]).expect(0);
     [folder.at("lake"), template, manifest]
 }
 

@@ -7,9 +7,8 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Server, export, export_with, run};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{fields, object, page, token};
+use crate::fake::{Answer, Batch, FakeService, page, token};
+use crate::harness::{Server, export, run};
 
 struct Folder(TempDir);
 
@@ -190,7 +189,7 @@ fn unused_address() -> std::net::SocketAddr {
 /// Exports to `output` and expects a refusal that names `leftover`.
 fn assert_refused(address: std::net::SocketAddr, output: &str, leftover: &str) {
     let args = ["-o", output, "--retries", "0"];
-    let ended = export_with(address, "secret", &args).expect(8);
+    let ended = export(&(address, "secret"), &args).expect(8);
     assert!(ended.stderr.contains(leftover), "{ended:?}");
     assert!(
         ended
@@ -247,12 +246,9 @@ fn a_database_is_not_replaced_if_a_log_appears_during_the_run() {
         let appears = folder.at(appears);
         let leftover = appears.clone();
         // The second file cannot be replaced, so the first is not replaced either.
-        let batches = ["2025", "2026"].map(|year| {
-            let mut fields = fields(year);
-            fields[2].1 = format!("\"{year}-05-01T06:00:00Z\"");
-            object(&fields)
-        });
-        let service = Scripted::start(move |request| {
+        let batches = ["2025", "2026"]
+            .map(|year| Batch::new(year).created(&format!("{year}-05-01T06:00:00Z")));
+        let service = FakeService::start(move |request| {
             if request.path().ends_with("/auth") {
                 return token();
             }
@@ -490,7 +486,7 @@ fn unusable_states_are_refused_and_empty_ones_start_afresh() {
     // The range is empty, so no request is made.
     fs::write(&state, value).unwrap();
     let args = ["-f", "singer", "--state", &state, "--end", "2026-06-07"];
-    let ended = export_with(unused_address(), "secret", &args).expect(2);
+    let ended = export(&(unused_address(), "secret"), &args).expect(2);
     let why = "`--state`, less `--lookback`, means 2026-06-08T12:00:00Z";
     assert!(ended.stderr.contains(why), "{ended:?}");
     for flag in ["-o", "--manifest"] {

@@ -82,22 +82,17 @@ mod secrets;
 mod own_files;
 
 // `check --probe`: every answer, and what it must never send.
-mod odd;
 mod probe;
 
 // The terminal: tables and progress.
 #[cfg(unix)]
 mod terminal;
 
-// A scripted server that sends raw bytes, for what a framework would repair.
-mod scripted;
+// A fake service that answers as a test says, and a batch builder.
+mod fake;
 
 // The client and the network: lost connections, decompression bombs, redirects, retries, secrets.
 mod wire;
-
-// A service whose batches change between runs.
-#[cfg(unix)]
-mod nursery;
 
 // Archives read by other programs.
 #[cfg(unix)]

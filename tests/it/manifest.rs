@@ -9,9 +9,8 @@ use tempfile::TempDir;
 
 use crate::data::hex;
 use crate::digest::{set_digest, unknown_fields_digest};
-use crate::harness::{Server, export, export_with};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::token;
+use crate::fake::{Answer, FakeService, token};
+use crate::harness::{Server, export};
 
 /// Exports with a manifest into `folder`, and returns the manifest.
 pub(crate) fn receipt(server: &Server, folder: &Path, name: &str, args: &[&str]) -> Value {
@@ -230,11 +229,11 @@ fn the_test_vector_in_the_manual_page_is_correct() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let body = format!("{{\"data\":[{}],\"next_token\":null}}", batches.join(","));
-    let service = Scripted::answering(vec![token()], vec![Answer::ok(body)]);
+    let service = FakeService::answering(vec![token()], vec![Answer::ok(body)]);
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let args = ["-o", &at("a.ndjson"), "--manifest", &at("m.json")];
-    export_with(service.address, "secret", &args).expect(0);
+    export(&service, &args).expect(0);
     let receipt: Value = serde_json::from_slice(&fs::read(at("m.json")).unwrap()).unwrap();
     assert_eq!(receipt["set_digest"], digests[0]);
     assert_eq!(receipt["unknown_fields_digest"], digests[1]);

@@ -26,8 +26,8 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::fake::{Answer, FakeService};
 use crate::harness::{Pipe, Run, Running, python, trayscan};
-use crate::scripted::{Answer, Scripted};
 
 const SEED: u64 = 13;
 /// The number of one-byte mutants per format.
@@ -146,7 +146,7 @@ impl Bench {
     fn new() -> Self {
         let page = json!({"data": batches(), "next_token": null}).to_string();
         let token = Answer::ok(json!({"access_token": "t"}).to_string());
-        let service = Scripted::answering(vec![token], vec![Answer::ok(page)]);
+        let service = FakeService::answering(vec![token], vec![Answer::ok(page)]);
         let bench = Self {
             folder: TempDir::new().unwrap(),
         };

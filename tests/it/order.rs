@@ -6,9 +6,8 @@
 use std::time::Duration;
 
 use crate::export::{PATIENT, texts, with};
-use crate::harness::{Server, export, export_with};
-use crate::scripted::{Answer, Asked, Scripted};
-use crate::wire::{fields, object, token};
+use crate::fake::{Answer, Batch, FakeService, Received, token};
+use crate::harness::{Server, export};
 
 /// Returns the output of an NDJSON export.
 fn exported(server: &Server, args: &[&str]) -> String {
@@ -149,19 +148,17 @@ fn every_combination_has_one_order() {
 
 /// Starts a version 1 service with `count` batches at increasing intervals, newest first, that sends its answers
 /// in pieces of `size` bytes.
-fn in_pieces(count: i64, size: usize) -> Scripted {
+fn in_pieces(count: i64, size: usize) -> FakeService {
     let first = 1_700_000_000;
     let texts: Vec<(i64, String)> = (0..count)
         .rev()
         .map(|number| {
             let second = first + number * number * 10;
-            let date = chrono::DateTime::from_timestamp(second, 0).unwrap();
-            let mut fields = fields(&format!("b{number}"));
-            fields[2].1 = format!("\"{}\"", date.format("%Y-%m-%dT%H:%M:%SZ"));
-            (second, object(&fields))
+            let batch = Batch::new(&format!("b{number}")).created_at(second);
+            (second, batch.text())
         })
         .collect();
-    let bound = |asked: &Asked, name: &str| {
+    let bound = |asked: &Received, name: &str| {
         let date = asked.query(name)?;
         Some(
             chrono::DateTime::parse_from_rfc3339(&date)
@@ -169,7 +166,7 @@ fn in_pieces(count: i64, size: usize) -> Scripted {
                 .timestamp(),
         )
     };
-    Scripted::start(move |asked| {
+    FakeService::start(move |asked| {
         if asked.path() == "/v1/auth" {
             return token();
         }
@@ -189,7 +186,7 @@ fn the_order_does_not_depend_on_how_a_body_arrives() {
     for size in [60_000, usize::MAX] {
         let service = in_pieces(5000, size);
         let flags = ["--api", "v1", "-f", "ndjson", "--fields", "batch_id"];
-        let ended = export_with(service.address, "secret-of-pieces", &flags);
+        let ended = export(&service, &flags);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         outputs.push(ended.stdout);
     }

@@ -11,16 +11,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::export::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written};
+use crate::fake::{Answer, Batch, FakeService, Received, cursor, list, page, token};
 use crate::files::{self, OLD, SLOW, names};
-use crate::harness::{LIMIT, Output, Running, SOON, Server, export, export_with};
+use crate::harness::{LIMIT, Output, Running, SOON, Server, export};
 use crate::manifest::receipt;
-use crate::scripted::{Answer, Asked, Scripted};
-use crate::wire::{cursor, fields, object, page, token};
 
 /// Numbers of workers that must give the same result.
 const WORKER_COUNTS: [&str; 5] = ["1", "2", "4", "8", "16"];
-
-const SECRET: &str = "shelf-secret-hunter4";
 
 /// Asserts that an export writes the same bytes for any number of workers, and returns them.
 fn assert_same_for_all(server: &Server, args: &[&str]) -> String {
@@ -349,12 +346,11 @@ impl Shelf {
             0 => created.format("%Y-%m-%dT%H:%M:%SZ"),
             _ => created.format("%Y-%m-%dT%H:%M:%S%.6fZ"),
         };
-        let mut fields = fields(&format!("b{number}"));
-        fields[2].1 = json!(date.to_string()).to_string();
+        let batch = Batch::new(&format!("b{number}")).created(&date.to_string());
         if self.flawed == Some(number) {
-            "\"twelve\"".clone_into(&mut fields[3].1);
+            return batch.with("number_of_images", "\"twelve\"").text();
         }
-        object(&fields)
+        batch.text()
     }
 
     /// Returns the expected output of an export without a range.
@@ -364,7 +360,7 @@ impl Shelf {
     }
 
     /// Returns the requested page.
-    fn page(&self, texts: &[String], asked: &Asked) -> String {
+    fn page(&self, texts: &[String], asked: &Received) -> String {
         let bound = |name: &str| asked.query(name).map(|date| micros(&date));
         let (start, end) = (bound("start_date"), bound("end_date"));
         let mut inside = self.order();
@@ -391,12 +387,12 @@ impl Shelf {
         page(&batches, next.as_deref())
     }
 
-    fn serve(&self) -> Scripted {
+    fn serve(&self) -> FakeService {
         let shelf = self.clone();
         let texts: Vec<String> = (0..shelf.created.len())
             .map(|number| shelf.text(number))
             .collect();
-        Scripted::start(move |asked| match asked.path() {
+        FakeService::start(move |asked| match asked.path() {
             "/v2/auth" => token(),
             "/v2/batches" => Answer::ok(shelf.page(&texts, asked)),
             _ => Answer::error(404, "Not Found"),
@@ -410,12 +406,12 @@ impl Shelf {
         for workers in ["3", "16"] {
             let service = self.serve();
             let flags = [&["-f", "ndjson", "--parallel", workers], range].concat();
-            let ended = export_with(service.address, SECRET, &flags).expect(0);
+            let ended = export(&service, &flags).expect(0);
             let (first, count) = (self.created.first(), self.created.len());
             let what = format!("{count} from {first:?}, {range:?}, --parallel {workers}");
             assert_eq!(ended.stdout.lines().count(), count, "{what}");
             assert!(ended.stdout == expected, "{what}: wrong order");
-            let asked = service.asked_for("/batches").len();
+            let asked = service.requests_for("/batches").len();
             assert!(asked <= most, "{what}: {asked} requests");
         }
     }
@@ -424,18 +420,14 @@ impl Shelf {
 /// Asserts that an export has all batches of `shelf`, in any order, and returns the number of requests.
 fn assert_complete(shelf: &Shelf) -> usize {
     let service = shelf.serve();
-    let ended = export_with(
-        service.address,
-        SECRET,
-        &["-f", "ndjson", "--parallel", "8"],
-    );
+    let ended = export(&service, &["-f", "ndjson", "--parallel", "8"]);
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(String::from).collect();
         lines.sort_unstable();
         lines
     };
     assert!(sorted(&ended.expect(0).stdout) == sorted(&shelf.lines()));
-    service.asked_for("/batches").len()
+    service.requests_for("/batches").len()
 }
 
 #[test]
@@ -506,7 +498,7 @@ fn batches_of_a_restarted_walk_are_not_counted_as_duplicates() {
     ];
     let output = folder.path().join("a.ndjson");
     let output = ["-o", output.to_str().unwrap()];
-    let ended = export_with(service.address, SECRET, &[&flags[..], &output].concat()).expect(0);
+    let ended = export(&service, &[&flags[..], &output].concat()).expect(0);
     assert!(
         ended.stderr.contains("not in order of their creation date"),
         "{ended:?}"
@@ -622,9 +614,9 @@ fn a_range_without_batches_needs_one_request() {
     ] {
         let service = shelf.serve();
         let flags = [&["-f", "ndjson", "--parallel", "16"], range].concat();
-        let ended = export_with(service.address, SECRET, &flags).expect(0);
+        let ended = export(&service, &flags).expect(0);
         assert_eq!(ended.stdout, "", "{range:?}");
-        assert_eq!(service.asked_for("/batches").len(), 1, "{range:?}");
+        assert_eq!(service.requests_for("/batches").len(), 1, "{range:?}");
     }
 }
 
@@ -660,7 +652,7 @@ fn an_invalid_batch_in_one_window_ends_with_code_7_and_keeps_the_old_file() {
         .serve();
         let old = OldFile::new();
         let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
-        let ended = export_with(service.address, SECRET, &flags).expect(7);
+        let ended = export(&service, &flags).expect(7);
         assert!(ended.stderr.contains("number_of_images"), "{ended:?}");
         old.assert_untouched();
     }
@@ -671,7 +663,7 @@ fn a_refused_window_ends_with_its_code_and_keeps_the_old_file() {
     for (status, code) in [(409, 6), (403, 4), (500, 5)] {
         let shelf = Shelf::new(every(DAY, "2024-01-01T08:30:00Z", 300));
         let texts: Vec<String> = (0..300).map(|number| shelf.text(number)).collect();
-        let service = Scripted::start(move |asked| {
+        let service = FakeService::start(move |asked| {
             let start = asked.query("start_date").unwrap_or_default();
             match asked.path() {
                 "/v2/auth" => token(),
@@ -681,7 +673,7 @@ fn a_refused_window_ends_with_its_code_and_keeps_the_old_file() {
         });
         let old = OldFile::new();
         let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
-        let ended = export_with(service.address, SECRET, &flags).expect(code);
+        let ended = export(&service, &flags).expect(code);
         assert!(ended.stderr.contains("not this one"), "{ended:?}");
         old.assert_untouched();
     }
@@ -861,9 +853,9 @@ fn an_accidentally_ordered_first_page_is_not_taken_for_an_order() {
 /// A version 1 service that refuses a range of `span` seconds with 413. It answers the first request for
 /// the earlier half with 503, and later ones with 413 if that half can be split. It answers the later half
 /// with `later`.
-fn failing_between_halves(span: i64, later: String) -> Scripted {
+fn failing_between_halves(span: i64, later: String) -> FakeService {
     let first = micros("2024-05-01T06:00:00Z") / SECOND;
-    Scripted::start(move |asked| {
+    FakeService::start(move |asked| {
         let bound = |name: &str| micros(&asked.query(name).unwrap()) / SECOND - first;
         match asked.path() {
             "/v1/auth" => token(),
@@ -879,17 +871,15 @@ fn failing_between_halves(span: i64, later: String) -> Scripted {
 }
 
 /// Asserts that an export from a version 1 service with 2 workers succeeds.
-fn assert_succeeds(service: &Scripted, end: &str) {
+fn assert_succeeds(service: &FakeService, end: &str) {
     let mut command = crate::harness::trayscan(&["export", "--api", "v1", "--retry-wait", "0s"]);
     command
         .args(["--parallel", "2", "-o", "/dev/null", "-f", "ndjson"])
         .args(["--start", "2024-05-01T06:00:00Z", "--end", end])
-        .env("TRAYSCAN_BASE_URL", service.base_url())
-        .env("TRAYSCAN_CLIENT_ID", "shelf")
-        .env("TRAYSCAN_CLIENT_SECRET", SECRET);
+        .service(service);
     let status = command.start_logged().ends_within(SOON);
     let asked: Vec<String> = service
-        .asked()
+        .requests()
         .into_iter()
         .map(|asked| asked.target)
         .collect();
@@ -899,13 +889,9 @@ fn assert_succeeds(service: &Scripted, end: &str) {
 
 /// A version 1 answer that is larger than the buffer for windows that wait for their turn.
 fn large_answer(count: usize, comment: usize) -> String {
-    let batches = (0..count).map(|number| {
-        let mut fields = fields(&format!("b{number}"));
-        let last = fields.len() - 1;
-        fields[last].1 = json!("x".repeat(comment)).to_string();
-        object(&fields)
-    });
-    format!("[{}]", batches.collect::<Vec<_>>().join(","))
+    let comment = json!("x".repeat(comment));
+    let batch = |number| Batch::new(&format!("b{number}")).with("comment", &comment);
+    list(&(0..count).map(batch).collect::<Vec<_>>())
 }
 
 #[test]

@@ -20,9 +20,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::database::{Database, PASSWORD, shared};
+use crate::fake::{Answer, Batch, FakeService, cursor, page, token};
 use crate::harness::{LIMIT, Output, Run, Running, Server, trayscan};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{cursor, fields, object, page, token};
 
 /// The address and credentials of the service to export from.
 struct Service {
@@ -38,7 +37,7 @@ impl Service {
         }
     }
 
-    fn scripted(service: &Scripted) -> Self {
+    fn scripted(service: &FakeService) -> Self {
         Self {
             address: service.address,
             secret: "a-secret".to_owned(),
@@ -77,21 +76,16 @@ impl Service {
 }
 
 /// A service with valid batches except for these fields.
-fn serving(batches: &[&[(&str, &str)]]) -> Scripted {
+fn serving(batches: &[&[(&str, &str)]]) -> FakeService {
     let batches: Vec<String> = (1..)
         .zip(batches)
         .map(|(number, other)| changed(&format!("b{number}"), other))
         .collect();
-    Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))])
+    FakeService::with(&batches)
 }
 
 fn changed(id: &str, other: &[(&str, &str)]) -> String {
-    let mut fields = fields(id);
-    for (name, value) in other {
-        fields.retain(|(known, _)| known != name);
-        fields.push(((*name).to_owned(), (*value).to_owned()));
-    }
-    object(&fields)
+    Batch::new(id).with_all(other).text()
 }
 
 /// A folder for files.
@@ -357,7 +351,7 @@ fn nulls_and_hostile_text_round_trip() {
         })
         .chain([changed("plain", &[])])
         .collect();
-    let scripted = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let scripted = FakeService::with(&batches);
     let service = Service::scripted(&scripted);
     let (name, files) = (database.fresh(), Files::new());
     let address = database.address(&name, "batches");
@@ -465,8 +459,8 @@ fn a_hundred_thousand_batches_are_loaded() {
 }
 
 /// A service with `pages` pages of 5000 batches, followed by the response of `last`.
-fn pages_then(pages: usize, last: impl Fn() -> Answer + Send + Sync + 'static) -> Scripted {
-    Scripted::start(move |asked| {
+fn pages_then(pages: usize, last: impl Fn() -> Answer + Send + Sync + 'static) -> FakeService {
+    FakeService::start(move |asked| {
         if asked.path().ends_with("/auth") {
             return token();
         }
@@ -524,7 +518,9 @@ fn an_interrupted_run_leaves_the_table_unchanged() {
     for signal in ["TERM", "INT", "KILL"] {
         let service = pages_then(2, Answer::silence);
         let child = spawn_export(&Service::scripted(&service), &address);
-        wait_for("the last page is asked for", || service.asked().len() == 4);
+        wait_for("the last page is asked for", || {
+            service.requests().len() == 4
+        });
         // No database session stays open while the export waits for the service.
         wait_for("the rehearsal ends", || {
             database.sql("postgres", &sessions) == "0"
@@ -574,7 +570,7 @@ fn a_server_crash_ends_with_code_5() {
     let name = database.fresh();
     let service = pages_then(1, || {
         database.kill();
-        Answer::ok(page(&[], None))
+        Answer::ok(page::<Batch>(&[], None))
     });
     let args = [
         "--parallel",
@@ -639,7 +635,7 @@ fn passwords_are_found_where_postgresql_looks_and_never_shown() {
         command.envs(variables.iter().copied());
         let ended = command.output();
         assert!(!ended.stderr.contains(PASSWORD), "{ended:?}");
-        (ended, scripted.asked().len())
+        (ended, scripted.requests().len())
     };
     let (ended, asked) = run(&address, &[]);
     assert_eq!((ended.code, asked), (Some(8), 0), "{ended:?}");
@@ -769,7 +765,7 @@ fn unwritable_tables_are_detected_before_the_first_request() {
         for word in says {
             assert!(ended.stderr.contains(word), "{word} {ended:?}");
         }
-        assert_eq!(scripted.asked().len(), 0, "{address}");
+        assert_eq!(scripted.requests().len(), 0, "{address}");
     }
     assert_eq!(database.sql(&name, "select to_regclass('a') is null"), "t");
     // The statement in the message fixes the problem.
@@ -952,7 +948,7 @@ fn certificates_are_checked_according_to_sslmode() {
                 ended.stderr.contains("is not trusted") && ended.stderr.contains("`--ca-cert`"),
                 "{ended:?}"
             );
-            assert_eq!(scripted.asked().len(), 0);
+            assert_eq!(scripted.requests().len(), 0);
         }
     }
     let (scripted, files) = (serving(&[&[]]), Files::new());
@@ -1015,7 +1011,7 @@ fn channel_binding_can_be_required() {
         let ended = Service::scripted(&scripted).export(&address, &[]);
         assert_eq!(ended.code, Some(code), "{address} {ended:?}");
         assert!(ended.stderr.contains(why), "{ended:?}");
-        assert_eq!(scripted.asked().is_empty(), code != 0, "{address}");
+        assert_eq!(scripted.requests().is_empty(), code != 0, "{address}");
     }
 }
 
@@ -1038,7 +1034,7 @@ fn a_remote_host_must_offer_tls() {
         let ended = Service::scripted(&scripted).export(&address, &[]);
         assert_eq!(ended.code, Some(13), "{ended:?}");
         assert!(ended.stderr.contains("does not support TLS"), "{ended:?}");
-        assert_eq!(scripted.asked().len(), 0);
+        assert_eq!(scripted.requests().len(), 0);
     }
 }
 

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
+use crate::fake::readings::{CURSOR, Compared, Readings, TOKEN};
 use crate::harness::{Output, Run, Server, run, trayscan};
-use crate::odd::{CURSOR, Compared, Odd, TOKEN};
 
 /// Every question, in order: everything that the interface calls "not shown", and related ones.
 const QUESTIONS: [&str; 30] = [
@@ -511,9 +511,9 @@ fn a_missing_version_2_leaves_its_questions_open() {
 
 #[test]
 fn a_missing_version_1_leaves_its_questions_open() {
-    let odd = Odd {
+    let odd = Readings {
         has_v1: false,
-        ..Odd::default()
+        ..Readings::default()
     };
     let probe = probe_odd(odd);
     assert_eq!(probe.ended.code, Some(0), "version 2 is enough");
@@ -649,7 +649,7 @@ fn no_token_and_no_cursor_is_in_any_output() {
 }
 
 /// Runs the probe against `odd` and asserts that no secret is printed.
-fn probe_odd(odd: Odd) -> Probe {
+fn probe_odd(odd: Readings) -> Probe {
     let token = odd.token.clone();
     let service = odd.start();
     let probe = Probe::at(service.address, "hunter2", &["-vv"]);
@@ -661,7 +661,7 @@ fn probe_odd(odd: Odd) -> Probe {
             assert!(!printed.contains(secret), "{secret} was printed: {printed}");
         }
     }
-    for asked in service.asked() {
+    for asked in service.requests() {
         let name = asked.name();
         let allowed = [
             "GET /v1/batches",
@@ -675,7 +675,7 @@ fn probe_odd(odd: Odd) -> Probe {
     probe
 }
 
-fn assert_odd(odd: Odd, expected: &[(&str, &str)]) {
+fn assert_odd(odd: Readings, expected: &[(&str, &str)]) {
     assert_answers(&probe_odd(odd), expected, "odd");
 }
 
@@ -688,10 +688,10 @@ fn inclusive_and_exclusive_bounds_are_distinguished() {
         (false, true, "end_date is included, start_date is not"),
         (false, false, "neither is included"),
     ] {
-        let odd = Odd {
+        let odd = Readings {
             includes_start,
             includes_end,
-            ..Odd::default()
+            ..Readings::default()
         };
         let exact = [
             ("bounds_v2", answer),
@@ -700,9 +700,9 @@ fn inclusive_and_exclusive_bounds_are_distinguished() {
         ];
         assert_odd(odd, &[&compared[..], &exact].concat());
     }
-    let truncating = Odd {
+    let truncating = Readings {
         truncates: true,
-        ..Odd::default()
+        ..Readings::default()
     };
     assert_odd(
         truncating,
@@ -711,11 +711,11 @@ fn inclusive_and_exclusive_bounds_are_distinguished() {
             ("bounds_v2", "both are"),
         ],
     );
-    let truncating = Odd {
+    let truncating = Readings {
         truncates: true,
         includes_start: false,
         includes_end: false,
-        ..Odd::default()
+        ..Readings::default()
     };
     assert_odd(
         truncating,
@@ -740,9 +740,9 @@ fn the_timestamp_used_by_the_date_filter_is_identified() {
             "does not compare batch_creation_date: other batches are returned too",
         ),
     ] {
-        let odd = Odd {
+        let odd = Readings {
             compared,
-            ..Odd::default()
+            ..Readings::default()
         };
         let expected = [
             ("date_field_v2", answer),
@@ -759,10 +759,10 @@ fn the_timestamp_used_by_the_date_filter_is_identified() {
             "does not compare batch_creation_date: other batches are returned too",
         ),
     ] {
-        let ignorant = Odd {
+        let ignorant = Readings {
             compared: Compared::Nothing,
             count,
-            ..Odd::default()
+            ..Readings::default()
         };
         assert_odd(ignorant, &[("date_field_v1", answer)]);
     }
@@ -770,9 +770,9 @@ fn the_timestamp_used_by_the_date_filter_is_identified() {
 
 #[test]
 fn other_sort_orders_are_recognised() {
-    let odd = Odd {
+    let odd = Readings {
         by_id: true,
-        ..Odd::default()
+        ..Readings::default()
     };
     let order = "by batch_id, ascending";
     assert_odd(
@@ -787,9 +787,9 @@ fn other_sort_orders_are_recognised() {
 
 #[test]
 fn kinds_of_cursors_are_distinguished() {
-    let once = Odd {
+    let once = Readings {
         cursors_once: true,
-        ..Odd::default()
+        ..Readings::default()
     };
     let expected = [
         (
@@ -800,10 +800,10 @@ fn kinds_of_cursors_are_distinguished() {
         ("bad_next_token", "400, `detail` is text"),
     ];
     assert_odd(once, &expected);
-    let forgetful = Odd {
+    let forgetful = Readings {
         forgets_dates: true,
         accepts_any_cursor: true,
-        ..Odd::default()
+        ..Readings::default()
     };
     let expected = [
         (
@@ -817,9 +817,9 @@ fn kinds_of_cursors_are_distinguished() {
 
 #[test]
 fn a_range_that_is_too_long_is_handled() {
-    let odd = Odd {
+    let odd = Readings {
         accepts_centuries: false,
-        ..Odd::default()
+        ..Readings::default()
     };
     let expected = [
         ("page_size", "25 batches"),
@@ -840,7 +840,7 @@ fn a_range_that_is_too_long_is_handled() {
 fn tokens_are_described_and_not_shown() {
     let part = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
     let claims = json!({"iat": 1_777_615_200, "exp": 1_777_618_800, "sub": "sandbox"});
-    let odd = Odd {
+    let odd = Readings {
         token: format!(
             "{}.{}.{}",
             part("{\"alg\":\"none\"}"),
@@ -848,7 +848,7 @@ fn tokens_are_described_and_not_shown() {
             part(TOKEN)
         ),
         token_fields: [json!({}), json!({"scope": TOKEN, "expires_in": 1800})],
-        ..Odd::default()
+        ..Readings::default()
     };
     let life = "v2: expires_in says 1800 s; v2: the token is a JWT, exp is 3600 s after iat; v1: the \
         token is a JWT, exp is 3600 s after iat";
@@ -864,10 +864,10 @@ fn tokens_are_described_and_not_shown() {
         ("token_lifetime", life),
     ];
     assert_odd(odd, &expected);
-    let odd = Odd {
+    let odd = Readings {
         token_fields: [json!({"expires_in": 60}), json!({"expires_in": "soon"})],
         accepts_any_token: true,
-        ..Odd::default()
+        ..Readings::default()
     };
     let expected = [
         (
@@ -886,7 +886,7 @@ fn tokens_are_described_and_not_shown() {
 
 #[test]
 fn headers_and_bodies_are_reported() {
-    let odd = Odd {
+    let odd = Readings {
         headers: vec![
             ("X-RateLimit-Limit", "600"),
             ("RateLimit-Remaining", "599"),
@@ -896,7 +896,7 @@ fn headers_and_bodies_are_reported() {
         ],
         refusal: "<html>no</html>".to_owned(),
         accepts_offset: false,
-        ..Odd::default()
+        ..Readings::default()
     };
     let limits = "ratelimit-remaining: 599; x-quota-of: …; x-ratelimit-limit: 600";
     let expected = [
@@ -910,18 +910,18 @@ fn headers_and_bodies_are_reported() {
         ("offset_v1", "refused with 422"),
     ];
     assert_odd(odd, &expected);
-    let silent = Odd {
+    let silent = Readings {
         refusal: String::new(),
-        ..Odd::default()
+        ..Readings::default()
     };
     assert_odd(silent, &[("bad_token_v1", "401, an empty body")]);
 }
 
 #[test]
 fn a_service_that_stops_leaves_the_remaining_questions_open() {
-    let service = Odd {
+    let service = Readings {
         max_requests: STEPS + 10,
-        ..Odd::default()
+        ..Readings::default()
     }
     .start();
     let probe = Probe::at(service.address, "hunter2", &["--retries", "2"]);
@@ -938,5 +938,5 @@ fn a_service_that_stops_leaves_the_remaining_questions_open() {
         );
     }
     // One request detects that, and no later one waits.
-    assert_eq!(service.asked().len(), STEPS + 10 + 3);
+    assert_eq!(service.requests().len(), STEPS + 10 + 3);
 }

@@ -6,17 +6,17 @@ use std::fs;
 use std::path::Path;
 
 use chrono::{DateTime, Datelike as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::archives::Shelf;
+use crate::fake;
+use crate::fake::live::{DAY, LiveService, Order};
+use crate::fake::{Answer, Batch, DECIMALS, FakeService, second, token};
 use crate::files::names;
 use crate::harness::{Output, Server, Service, run, trayscan};
 use crate::manifest::receipt;
-use crate::nursery::{DAY, DECIMALS, Item, Nursery, Order, second};
-use crate::scripted::{Answer, Scripted};
 use crate::terminal::on_terminal;
-use crate::wire::{fields, object, page as answered, token};
 
 /// The time of the report: a Wednesday at noon.
 pub(crate) const MADE: i64 = 1_781_092_800;
@@ -46,29 +46,18 @@ pub(crate) fn page(service: &impl Service, args: &[&str]) -> String {
     ended.stdout
 }
 
-/// A service with prepared answers.
-struct Ready(Scripted);
-
-impl Service for Ready {
-    fn access(&self) -> [String; 3] {
-        let secret = "ready-secret-hunter6";
-        [self.0.base_url(), "client".to_owned(), secret.to_owned()]
-    }
-}
-
-impl Ready {
-    fn with(batches: &[String]) -> Self {
-        let pages: Vec<String> = batches.chunks(5000).map(|page| page.join(",")).collect();
-        Self(Scripted::start(move |request| {
-            if request.path().ends_with("/auth") {
-                return token();
-            }
-            let place = request.query("next_token");
-            let place = place.map_or(0, |place| place.parse::<usize>().unwrap());
-            let next = (place + 1 < pages.len()).then(|| (place + 1).to_string());
-            Answer::ok(answered(&[pages[place].clone()], next.as_deref()))
-        }))
-    }
+/// A service with these batches on pages of 5000.
+fn ready(batches: &[String]) -> FakeService {
+    let pages: Vec<String> = batches.chunks(5000).map(|page| page.join(",")).collect();
+    FakeService::start(move |request| {
+        if request.path().ends_with("/auth") {
+            return token();
+        }
+        let place = request.query("next_token");
+        let place = place.map_or(0, |place| place.parse::<usize>().unwrap());
+        let next = (place + 1 < pages.len()).then(|| (place + 1).to_string());
+        Answer::ok(fake::page(&pages[place..=place], next.as_deref()))
+    })
 }
 
 // Parsing the page.
@@ -581,7 +570,7 @@ fn config(folder: &Path, text: &str) -> String {
 }
 
 /// A valid batch: 128 cells, 112 germinated, 104 usable.
-pub(crate) fn sound(id: &str, created: i64) -> Item {
+pub(crate) fn sound(id: &str, created: i64) -> Batch {
     let figures = [
         ("crop_type", "\"Tomato\""),
         ("avg_germinated_seedlings", "\"112.00\""),
@@ -593,27 +582,27 @@ pub(crate) fn sound(id: &str, created: i64) -> Item {
         ("avg_median_seedling_size_mm2", "\"100.00\""),
     ];
     let name = format!("\"lot {id}\"");
-    let named = Item::new(id, created).with("batch_name", &name);
+    let named = Batch::new(id).created_at(created).with("batch_name", &name);
     figures
         .into_iter()
         .fold(named, |item, (field, json)| item.with(field, json))
 }
 
-fn usable(id: &str, created: i64, rate: &str) -> Item {
+fn usable(id: &str, created: i64, rate: &str) -> Batch {
     sound(id, created).with("avg_usable_seedling_rate", &format!("\"{rate}\""))
 }
 
-fn without_figures(mut item: Item) -> Item {
+fn without_figures(mut item: Batch) -> Batch {
     for field in DECIMALS {
         item.set(field, "null");
     }
     item
 }
 
-pub(crate) fn nursery(items: impl IntoIterator<Item = Item>) -> Nursery {
-    let nursery = Nursery::open();
+pub(crate) fn nursery(items: impl IntoIterator<Item = Batch>) -> LiveService {
+    let nursery = LiveService::start();
     for (number, item) in items.into_iter().enumerate() {
-        nursery.stock().put(&format!("{number:05}"), item);
+        nursery.state().put(&format!("{number:05}"), item);
     }
     nursery
 }
@@ -1074,8 +1063,8 @@ fn any_order_of_batches_gives_the_same_bytes() {
     let expected = page(&nursery, &[]);
     for order in [Order::NewestFirst, Order::None, Order::OldestFirst] {
         for size in [1, 7, 1000] {
-            nursery.stock().order = order;
-            nursery.stock().page = size;
+            nursery.state().order = order;
+            nursery.state().page = size;
             assert!(page(&nursery, &[]) == expected, "{order:?}, {size} a page");
         }
     }
@@ -1247,7 +1236,7 @@ fn usage_errors_are_reported_before_any_request() {
         "{}",
         ended.stderr
     );
-    assert_eq!(nursery.service.asked().len(), 0);
+    assert_eq!(nursery.service.requests().len(), 0);
 }
 
 #[test]
@@ -1291,16 +1280,16 @@ fn the_file_is_written_atomically() {
     let ended = report(&nursery, &["-o", place, "--no-clobber"]);
     assert_eq!(ended.code, Some(8), "{}", ended.stderr);
     // The service fails on the second page.
-    nursery.stock().answers = Some(1);
+    nursery.state().answers = Some(1);
     let ended = report(&nursery, &["-o", place, "--retries", "1"]);
     assert_eq!(ended.code, Some(5), "{}", ended.stderr);
-    nursery.stock().answers = None;
+    nursery.state().answers = None;
     let ended = report(
         &nursery,
         &["-o", place, "--start", "2030", "--fail-on-empty"],
     );
     assert_eq!(ended.code, Some(9), "{}", ended.stderr);
-    nursery.stock().edit("00029", "warnings", "\"maybe\"");
+    nursery.state().edit("00029", "warnings", "\"maybe\"");
     let ended = report(&nursery, &["-o", place]);
     assert_eq!(ended.code, Some(7), "{}", ended.stderr);
     assert_eq!(fs::read_to_string(&file).unwrap(), first);
@@ -1318,39 +1307,26 @@ fn the_file_is_written_atomically() {
 /// A year of batches, spread over `crops` and over all rates.
 fn year(batches: i64, crops: i64, link: &str) -> Vec<String> {
     let text = |number: i64| {
-        let mut fields = fields(&format!("{number:06}"));
-        let mut set = |name: &str, value: String| {
-            fields
-                .iter_mut()
-                .find(|(other, _)| other == name)
-                .unwrap()
-                .1 = value;
-        };
-        let created = DateTime::from_timestamp(MADE - number * 365 * DAY / batches, 0).unwrap();
-        set(
-            "batch_creation_date",
-            format!("\"{}\"", created.format("%Y-%m-%dT%H:%M:%SZ")),
-        );
-        set(
-            "batch_name",
-            format!("\"Sowing {number} of a nursery that writes long names\""),
-        );
         let crop = number * number % crops;
-        set(
-            "crop_type",
-            format!("\"Crop number {crop} with a cultivar's name\""),
-        );
+        let name = format!("Sowing {number} of a nursery that writes long names");
         let rate = |hundredths: i64| format!("\"{}.{:02}\"", hundredths / 100, hundredths % 100);
         let germination = 10_000 - number * 7919 % 9_000;
         let usable = germination - number * 104_729 % germination.min(4_000);
-        set("avg_germination_rate", rate(germination));
-        set("avg_usable_seedling_rate", rate(usable));
-        set("avg_germinated_seedlings", rate(germination * 128 / 100));
-        set("avg_usable_seedlings", rate(usable * 128 / 100));
-        set("avg_coefficient_of_variation", rate(number * 31 % 6_000));
-        set("analysis_link", format!("\"{link}{number}\""));
-        set("warnings", (number % 50 == 0).to_string());
-        object(&fields)
+        Batch::new(&format!("{number:06}"))
+            .created_at(MADE - number * 365 * DAY / batches)
+            .with("batch_name", json!(name))
+            .with(
+                "crop_type",
+                format!("\"Crop number {crop} with a cultivar's name\""),
+            )
+            .with("avg_germination_rate", rate(germination))
+            .with("avg_usable_seedling_rate", rate(usable))
+            .with("avg_germinated_seedlings", rate(germination * 128 / 100))
+            .with("avg_usable_seedlings", rate(usable * 128 / 100))
+            .with("avg_coefficient_of_variation", rate(number * 31 % 6_000))
+            .with("analysis_link", format!("\"{link}{number}\""))
+            .with("warnings", number % 50 == 0)
+            .text()
     };
     (0..batches).map(text).collect()
 }
@@ -1360,7 +1336,7 @@ fn a_year_of_a_large_nursery_stays_below_one_mebibyte() {
     let link =
         "https://analysis.example/sessions/2026/some-long-path/0123456789abcdef0123456789abcdef/";
     for (batches, crops) in [(50_000, 16), (20_000, 300)] {
-        let service = Ready::with(&year(batches, crops, link));
+        let service = ready(&year(batches, crops, link));
         let html = page(&service, &[]);
         assert_self_contained(&html);
         assert_eq!(facts(&html)["Batches"], batches.to_string());
@@ -1385,17 +1361,17 @@ fn expected_crops(html: &str, crops: i64) -> String {
 #[test]
 fn long_links_do_not_make_a_long_page() {
     let link = format!("https://analysis.example/?{}", "a=1&'".repeat(390));
-    let html = page(&Ready::with(&year(1000, 1000, &link)), &["--step", "day"]);
+    let html = page(&ready(&year(1000, 1000, &link)), &["--step", "day"]);
     assert_self_contained(&html);
     // Links that fit are kept.
     assert!(html.matches("analysis.example").count() > 30);
     let longer = format!("https://analysis.example/{}", "a".repeat(2000));
-    let html = page(&Ready::with(&year(20, 2, &longer)), &[]);
+    let html = page(&ready(&year(20, 2, &longer)), &[]);
     assert!(!html.contains("analysis.example"));
 }
 
 /// Returns a nursery with `counts` batches per week, all on Thursday, the last full week first.
-fn weeks(counts: &[i64]) -> Nursery {
+fn weeks(counts: &[i64]) -> LiveService {
     let thursday = second("2026-06-04T06:00:00Z");
     let items = counts.iter().zip(0..).flat_map(|(count, weeks)| {
         (0..*count).map(move |number| {
@@ -1702,7 +1678,7 @@ fn dots_are_counted_and_outliers_are_marked() {
             .with("analysis_link", link)
     };
     let link = "\"https://analysis.example/1\"";
-    let chart = |items: Vec<Item>| {
+    let chart = |items: Vec<Batch>| {
         let html = page(&nursery(items), &[]);
         let figure = parts(section(&html, "more"), "<figure>", "</figure>");
         let found = figure
@@ -1716,7 +1692,7 @@ fn dots_are_counted_and_outliers_are_marked() {
     let listed = rows(&one);
     assert_eq!(listed[1], ["lot a", "Tomato", "90.00", "80.00", "10.00"]);
 
-    let mut many: Vec<Item> = (0..12)
+    let mut many: Vec<Batch> = (0..12)
         .map(|number| rates(&format!("{number}"), "95.00", "90.00", link))
         .collect();
     let all = chart(many.clone());
@@ -1754,7 +1730,7 @@ fn one_outlier_does_not_compress_the_scale() {
             .with("crop_type", &format!("\"{crop}\""))
             .with("avg_coefficient_of_variation", &format!("\"{variation}\""))
     };
-    let mut items: Vec<Item> = (0..8)
+    let mut items: Vec<Batch> = (0..8)
         .map(|number| uneven(&format!("{number}"), &format!("Crop {number}"), "15.00"))
         .collect();
     items.push(uneven("far", "Crop 0", "1500.00"));

@@ -14,9 +14,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::fake::{Answer, Batch, FakeService, page, token};
 use crate::harness::{LIMIT, Output, Run, Server, run, trayscan};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{page, token};
 
 /// A secret that must never be shown, with characters that a shell would interpret.
 const SECRET: &str = "hunter2;$HOME canary";
@@ -968,9 +967,9 @@ fn check_accepts_a_missing_version_2_unless_it_was_requested() {
 
 #[test]
 fn check_accepts_a_missing_version_1_if_version_2_works() {
-    let service = Scripted::start(|asked| match asked.path() {
+    let service = FakeService::start(|asked| match asked.path() {
         "/v2/auth" => token(),
-        "/v2/batches" => Answer::ok(page(&[], None)),
+        "/v2/batches" => Answer::ok(page::<Batch>(&[], None)),
         _ => Answer::error(404, "Not Found"),
     });
     let ask = |flags: &[&str]| {

@@ -153,7 +153,7 @@ fn runs_in_one_folder_leave_each_others_files_alone() {
         "--page-size",
         "10",
         "--fault",
-        "latency:40ms",
+        "latency:100ms",
     ]);
     let fast = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();

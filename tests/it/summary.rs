@@ -13,8 +13,9 @@ use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::archives::Shelf;
+use crate::fake::live::{DAY, LiveService};
+use crate::fake::{Batch, second};
 use crate::harness::{Output, Server, Service, run, trayscan};
-use crate::nursery::{DAY, Item, Nursery, second};
 use crate::terminal::on_terminal;
 
 /// Runs `command` with the credentials of `service`. Asserts that the output contains no secrets.
@@ -362,19 +363,20 @@ fn figures_match_the_batches() {
 
 #[test]
 fn few_batches_have_figures() {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let start = second("2026-05-01T06:00:00Z");
     for count in 1..=6 {
         let id = format!("b{count}");
         let rate = format!("\"{}.0{count}\"", 80 + count);
-        let item = Item::new(&id, start + count * 5000)
+        let item = Batch::new(&id)
+            .created_at(start + count * 5000)
             .with("avg_usable_seedling_rate", &rate)
             .with(
                 "avg_germination_rate",
                 if count % 3 == 0 { "null" } else { "\"99.99\"" },
             )
             .with("number_of_images", &(count % 4).to_string());
-        nursery.stock().put(&id, item);
+        nursery.state().put(&id, item);
         let batches = batches(&nursery);
         assert_eq!(batches.len().to_string(), count.to_string());
         check(&nursery, &batches, "crop_type");
@@ -384,12 +386,12 @@ fn few_batches_have_figures() {
 
 #[test]
 fn groups_without_values_are_marked() {
-    let nursery = Nursery::open();
-    let mut item = Item::new("a", second("2026-05-01T06:00:00Z"));
+    let nursery = LiveService::start();
+    let mut item = Batch::new("a").created_at(second("2026-05-01T06:00:00Z"));
     for (_, field) in FIELDS {
         item.set(field, "null");
     }
-    nursery.stock().put("a", item);
+    nursery.state().put("a", item);
     let output = json(&nursery, &[]);
     let group = &output["groups"][0];
     for (name, _) in FIELDS {
@@ -411,7 +413,7 @@ fn groups_without_values_are_marked() {
 
 #[test]
 fn halves_are_rounded_up_once() {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let start = second("2026-05-01T06:00:00Z");
     // The median is 80.005, the weighted mean 80.0025. The gap uses the exact medians.
     for (place, (germinated, usable, images)) in [("90.00", "80.00", 3), ("90.01", "80.01", 1)]
@@ -419,11 +421,12 @@ fn halves_are_rounded_up_once() {
         .enumerate()
     {
         let id = format!("b{place}");
-        let item = Item::new(&id, start)
+        let item = Batch::new(&id)
+            .created_at(start)
             .with("avg_germination_rate", &format!("\"{germinated}\""))
             .with("avg_usable_seedling_rate", &format!("\"{usable}\""))
             .with("number_of_images", &images.to_string());
-        nursery.stock().put(&id, item);
+        nursery.state().put(&id, item);
     }
     let text = summary(&nursery, &["-f", "json"]);
     assert!(
@@ -437,7 +440,7 @@ fn halves_are_rounded_up_once() {
 
 #[test]
 fn values_of_any_size_are_exact_or_reported() {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let start = second("2026-05-01T06:00:00Z");
     let huge = format!("\"{}.25\"", "9".repeat(70));
     let rates = [
@@ -449,9 +452,10 @@ fn values_of_any_size_are_exact_or_reported() {
     ];
     for (place, rate) in rates.iter().enumerate() {
         let id = format!("b{place}");
-        nursery.stock().put(
+        nursery.state().put(
             &id,
-            Item::new(&id, start)
+            Batch::new(&id)
+                .created_at(start)
                 .with("avg_usable_seedling_rate", rate)
                 .with("number_of_images", "1"),
         );
@@ -576,7 +580,7 @@ fn ranges_and_conditions_select_batches() {
 
 #[test]
 fn hostile_names_do_no_harm_and_stay_exact_in_files() {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let start = second("2026-05-01T06:00:00Z");
     let names = [
         "\"\\u001b[31mred\\u202e\"",
@@ -590,9 +594,10 @@ fn hostile_names_do_no_harm_and_stay_exact_in_files() {
     ];
     for (place, name) in names.iter().enumerate() {
         let id = format!("b{place}");
-        nursery
-            .stock()
-            .put(&id, Item::new(&id, start).with("crop_type", name));
+        nursery.state().put(
+            &id,
+            Batch::new(&id).created_at(start).with("crop_type", name),
+        );
     }
     let table = summary(&nursery, &[]);
     assert!(
@@ -856,15 +861,19 @@ fn failures_have_their_exit_codes() {
         "{}",
         ended.stderr
     );
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let start = second("2026-05-01T06:00:00Z");
-    nursery.stock().put(
+    nursery.state().put(
         "a",
-        Item::new("a", start).with("avg_usable_seedling_rate", "\"much\""),
+        Batch::new("a")
+            .created_at(start)
+            .with("avg_usable_seedling_rate", "\"much\""),
     );
-    nursery.stock().put(
+    nursery.state().put(
         "b",
-        Item::new("b", start).with("avg_usable_seedling_rate", "\"80.00\""),
+        Batch::new("b")
+            .created_at(start)
+            .with("avg_usable_seedling_rate", "\"80.00\""),
     );
     let ended = ask(&nursery, "summary", &[]);
     assert_eq!(
@@ -906,7 +915,7 @@ fn the_summary_in_the_readme_is_real() {
 fn shown(service: &impl Service, width: u32, args: &str, folder: &Path) -> Option<String> {
     let [base_url, id, secret] = service.access();
     let access = format!(
-        "TRAYSCAN_BASE_URL={base_url} TRAYSCAN_CLIENT_ID={id} TRAYSCAN_CLIENT_SECRET={secret}"
+        "TRAYSCAN_BASE_URL={base_url} TRAYSCAN_CLIENT_ID={id} TRAYSCAN_CLIENT_SECRET='{secret}'"
     );
     let line = format!("NO_COLOR=1 {access} $T summary {args} 2>told");
     on_terminal(width, &line, folder)
@@ -915,13 +924,13 @@ fn shown(service: &impl Service, width: u32, args: &str, folder: &Path) -> Optio
 #[test]
 fn names_are_cut_only_if_necessary() {
     let folder = TempDir::new().unwrap();
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let crop = "A crop whose name is longer than forty letters, by far";
-    let item = Item::new("a", second("2026-05-01T06:00:00Z"));
+    let item = Batch::new("a").created_at(second("2026-05-01T06:00:00Z"));
     let item = item
         .with("crop_type", &format!("\"{crop}\""))
         .with("scanned_by_email", "\"somebody@nursery.example\"");
-    nursery.stock().put("a", item);
+    nursery.state().put("a", item);
     let table = |width| shown(&nursery, width, "", folder.path());
     let Some(wide) = table(100) else {
         return;
@@ -950,11 +959,13 @@ fn names_are_cut_only_if_necessary() {
 #[test]
 fn the_legend_explains_only_what_is_shown() {
     let folder = TempDir::new().unwrap();
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     for (id, day) in [("a", "01"), ("b", "09")] {
         let created = second(&format!("2026-05-{day}T06:00:00Z"));
-        let item = Item::new(id, created).with("avg_usable_seedling_rate", "\"81.25\"");
-        nursery.stock().put(id, item);
+        let item = Batch::new(id)
+            .created_at(created)
+            .with("avg_usable_seedling_rate", "\"81.25\"");
+        nursery.state().put(id, item);
     }
     let Some(wide) = shown(&nursery, 200, "", folder.path()) else {
         return;

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::archives::{Shelf, assert_sound, batches, counted, counts, received};
 use crate::export::{PATIENT, with};
+use crate::fake::DECIMALS;
 use crate::files::{SLOW, names};
 use crate::harness::{LIMIT, Output, Run, Server, trayscan};
-use crate::nursery::DECIMALS;
 
 /// The text fields of a batch, in the order of the interface. Integers and decimals are listed separately.
 const TEXTS: [&str; 7] = [

@@ -9,11 +9,10 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::data::hex;
+use crate::fake::{Batch, FakeService};
 use crate::files::export_to;
-use crate::harness::{Output, Run, Server, export, export_with};
+use crate::harness::{Output, Run, Server, export};
 use crate::kills::{Moment, killed, strace_kills};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{fields, object, page, token};
 
 /// Exports to `template` in `folder`.
 fn export_template(server: &Server, folder: &Path, template: &str, args: &[&str]) -> Output {
@@ -119,7 +118,7 @@ fn crops_that_differ_only_in_case_have_distinct_file_names() {
     let folder = TempDir::new().unwrap();
     let template = folder.path().join("crop={crop_type}/{year}.json");
     let args = ["-o", template.to_str().unwrap()];
-    export_with(service.address, "secret", &args).expect(0);
+    export(&service, &args).expect(0);
     let files = files(folder.path());
     let folders: BTreeSet<&str> = files
         .keys()
@@ -149,18 +148,16 @@ fn crops_that_differ_only_in_case_have_distinct_file_names() {
 }
 
 /// A service with a batch for each crop and year.
-fn service_with(crops: &[(&str, &str)]) -> Scripted {
-    let batches: Vec<String> = (1..)
+fn service_with(crops: &[(&str, &str)]) -> FakeService {
+    let batches: Vec<Batch> = (1..)
         .zip(crops)
         .map(|(number, (crop, year))| {
-            let mut fields = fields(&format!("b{number}"));
-            fields.retain(|(name, _)| name != "crop_type");
-            fields.push(("crop_type".to_owned(), (*crop).to_owned()));
-            fields[2].1 = format!("\"{year}-05-01T06:00:00Z\"");
-            object(&fields)
+            Batch::new(&format!("b{number}"))
+                .with("crop_type", crop)
+                .created(&format!("{year}-05-01T06:00:00Z"))
         })
         .collect();
-    Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))])
+    FakeService::with(&batches)
 }
 
 #[test]
@@ -251,7 +248,7 @@ fn a_manifest_beside_a_template_has_a_name_that_engines_skip() {
     // A run that fails leaves no folder behind.
     let output = folder.path().join("c/d/{year}.csv");
     let args = ["-o", output.to_str().unwrap(), "--manifest"];
-    export_with(server.address, "wrong", &args).expect(4);
+    export(&(server.address, "wrong"), &args).expect(4);
     assert!(!folder.path().join("c").exists());
 }
 
@@ -270,7 +267,7 @@ fn the_success_marker_is_written_last_and_removed_first() {
     // A failed run keeps the marker.
     let output = folder.path().join(template);
     let wrong = [&["-o", output.to_str().unwrap()], &args[..]].concat();
-    assert_eq!(export_with(server.address, "wrong", &wrong).code, Some(4));
+    assert_eq!(export(&(server.address, "wrong"), &wrong).code, Some(4));
     assert!(marker.exists());
     // A run killed while publishing has removed the marker.
     if strace_kills() {
@@ -453,7 +450,7 @@ fn two_values_linked_to_the_same_file_are_refused() {
     std::os::unix::fs::symlink("Leek.csv", folder.path().join("Tomato.csv")).unwrap();
     let template = folder.path().join("{crop_type}.csv");
     let args = ["-o", template.to_str().unwrap()];
-    let ended = export_with(service.address, "secret", &args).expect(8);
+    let ended = export(&service, &args).expect(8);
     for part in ["Leek.csv` and `", "Tomato.csv` are the same file"] {
         assert!(ended.stderr.contains(part), "{ended:?}");
     }

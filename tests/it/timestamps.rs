@@ -5,10 +5,10 @@ use std::fs;
 use parquet::basic::{LogicalType, TimeUnit};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::harness::{Output, export_with, run, trayscan};
-use crate::scripted::{Answer, Scripted};
+use crate::fake::{Batch, FakeService};
+use crate::harness::{Output, export, run, trayscan};
 
 const SECRET: &str = "hush-hush";
 /// In chronological order.
@@ -22,28 +22,10 @@ const DATES: [(&str, &str); 6] = [
     ("offset", "2026-05-01T06:00:01.500+00:00"),
 ];
 
-fn batch(id: &str, date: &str) -> Value {
-    json!({
-        "batch_id": id, "batch_name": "n", "batch_creation_date": date, "crop_type": "Tomato",
-        "number_of_images": 1, "total_cells_per_tray": null, "avg_germinated_seedlings": null,
-        "avg_non_germinated_seedlings": null, "avg_germination_rate": "87.50",
-        "avg_usable_seedlings": null, "avg_non_usable_cells": null, "avg_usable_seedling_rate": null,
-        "avg_coefficient_of_variation": null, "avg_median_seedling_size_mm2": null,
-        "scanned_by_email": null, "analysis_link": null, "comment": null, "warnings": false,
-    })
-}
-
-fn serving(dates: &[(&str, &str)]) -> Scripted {
-    let batches: Vec<Value> = dates.iter().map(|(id, date)| batch(id, date)).collect();
-    let page = json!({"data": batches, "next_token": null}).to_string();
-    Scripted::answering(
-        vec![Answer::ok(json!({"access_token": "t"}).to_string())],
-        vec![Answer::ok(page)],
-    )
-}
-
-fn export(service: &Scripted, args: &[&str]) -> Output {
-    export_with(service.address, SECRET, args)
+fn serving(dates: &[(&str, &str)]) -> FakeService {
+    let batch =
+        |(id, date): &(&str, &str)| Batch::new(id).with("crop_type", "\"Tomato\"").created(date);
+    FakeService::with(&dates.iter().map(batch).collect::<Vec<_>>())
 }
 
 /// A folder and the names of files in it.

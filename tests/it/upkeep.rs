@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::archives::{Shelf, counted, counts};
-use crate::nursery::{DAY, Item, Nursery, Order, date, now, second};
+use crate::fake::live::{DAY, LiveService, Order, now};
+use crate::fake::{Batch, date, second};
 
 /// Returns one time per day, in Unix seconds; the last is half a day ago.
 fn days(count: i64) -> impl Iterator<Item = i64> {
@@ -25,13 +26,13 @@ fn whole(change: &str, id: &str) -> [String; 5] {
 
 #[test]
 fn the_next_run_adds_new_batches() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(100));
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(100));
     let shelf = Shelf::new();
     assert_eq!(shelf.counts(&nursery, &[]), [100, 0, 0]);
     for round in 0_u64..3 {
         nursery
-            .stock()
+            .state()
             .fill(&format!("new{round}-"), [now(), now() - 60]);
         let known = nursery.asked();
         // The batches of the 7-day lookback, and those of earlier rounds.
@@ -43,25 +44,25 @@ fn the_next_run_adds_new_batches() {
             assert!((now() - start - 7 * DAY).abs() < 60, "{asked:?}");
             assert_eq!(asked.query("end_date"), None);
         }
-        shelf.assert_holds(&nursery.stock().texts(), "grown");
+        shelf.assert_holds(&nursery.state().texts(), "grown");
     }
 }
 
 #[test]
 fn late_batches_are_found_within_the_lookback() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(60));
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(60));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    nursery.stock().fill("late", [now() - 6 * DAY]);
+    nursery.state().fill("late", [now() - 6 * DAY]);
     assert_eq!(shelf.counts(&nursery, &[])[0], 1);
-    nursery.stock().fill("later", [now() - 20 * DAY]);
+    nursery.state().fill("later", [now() - 20 * DAY]);
     assert_eq!(shelf.counts(&nursery, &[])[0], 0, "before the lookback");
     assert_eq!(shelf.counts(&nursery, &["--lookback", "1h"])[0], 0);
     assert_eq!(shelf.counts(&nursery, &["--lookback", "3w"])[0], 1);
-    nursery.stock().fill("latest", [now() - 59 * DAY]);
+    nursery.state().fill("latest", [now() - 59 * DAY]);
     assert_eq!(shelf.counts(&nursery, &["--full"]), [1, 0, 62]);
-    shelf.assert_holds(&nursery.stock().texts(), "all batches");
+    shelf.assert_holds(&nursery.state().texts(), "all batches");
     let known = nursery.asked();
     shelf.complete(&nursery, &["--lookback", "0s"]);
     let start = nursery.requests_since(known)[0]
@@ -72,19 +73,19 @@ fn late_batches_are_found_within_the_lookback() {
 
 #[test]
 fn an_edit_replaces_the_batch_and_keeps_the_old_version() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(5));
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(5));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    let first = nursery.stock().texts();
-    nursery.stock().edit("a0001", "comment", "\"seen\"");
+    let first = nursery.state().texts();
+    nursery.state().edit("a0001", "comment", "\"seen\"");
     nursery
-        .stock()
+        .state()
         .edit("a0001", "avg_germination_rate", "\"91.25\"");
-    nursery.stock().edit("a0003", "crop_type", "\"Tomato\"");
-    nursery.stock().edit("a0003", "extra", "[1,\"x\"]");
+    nursery.state().edit("a0003", "crop_type", "\"Tomato\"");
+    nursery.state().edit("a0003", "extra", "[1,\"x\"]");
     assert_eq!(shelf.counts(&nursery, &[]), [0, 2, 3]);
-    shelf.assert_holds(&nursery.stock().texts(), "edited");
+    shelf.assert_holds(&nursery.state().texts(), "edited");
     let edited = |batch: &str, field: &str, old: &str, new: &str| {
         ["changed", batch, field, old, new].map(str::to_owned)
     };
@@ -104,9 +105,9 @@ fn an_edit_replaces_the_batch_and_keeps_the_old_version() {
         [91.25]
     );
     // A second edit, then back to the original.
-    nursery.stock().edit("a0001", "comment", "\"seen twice\"");
+    nursery.state().edit("a0001", "comment", "\"seen twice\"");
     assert_eq!(shelf.counts(&nursery, &[]), [0, 1, 4]);
-    nursery.stock().edit("a0001", "comment", "null");
+    nursery.state().edit("a0001", "comment", "null");
     assert_eq!(shelf.counts(&nursery, &[]), [0, 1, 4]);
     let found: Vec<[String; 5]> = shelf
         .changes(&[])
@@ -134,15 +135,15 @@ fn an_edit_replaces_the_batch_and_keeps_the_old_version() {
 
 #[test]
 fn another_order_of_fields_is_not_a_change() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(3));
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(3));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
     {
-        let mut stock = nursery.stock();
+        let mut stock = nursery.state();
         let created = stock.items["a0001"].created;
         // The same fields in another order.
-        let mut item = Item::new("a0001", created);
+        let mut item = Batch::new("a0001").created_at(created);
         item.reverse();
         assert_ne!(item.text(), stock.items["a0001"].text());
         stock.put("a0001", item);
@@ -153,12 +154,12 @@ fn another_order_of_fields_is_not_a_change() {
 
 #[test]
 fn vanished_batches_are_kept_and_marked_and_may_return() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(30));
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(30));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    let all = nursery.stock().texts();
-    let gone = ["a0003", "a0029"].map(|id| nursery.stock().items.remove(id).unwrap());
+    let all = nursery.state().texts();
+    let gone = ["a0003", "a0029"].map(|id| nursery.state().items.remove(id).unwrap());
     assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 6]);
     assert_eq!(shelf.status()["vanished"], 0, "only `--full` can detect it");
     let ended = shelf.complete(&nursery, &["--full"]);
@@ -199,13 +200,13 @@ fn vanished_batches_are_kept_and_marked_and_may_return() {
     assert_eq!(shelf.changes(&[]).len(), 32);
     // One returns unchanged, the other changed.
     let [first, second] = gone;
-    nursery.stock().put("a0003", first);
+    nursery.state().put("a0003", first);
     nursery
-        .stock()
+        .state()
         .put("a0029", second.with("comment", "\"back\""));
     assert_eq!(shelf.counts(&nursery, &["--full"]), [0, 2, 28]);
     assert_eq!(shelf.status()["vanished"], 0);
-    shelf.assert_holds(&nursery.stock().texts(), "returned");
+    shelf.assert_holds(&nursery.state().texts(), "returned");
     let found = shelf.changes(&[]).split_off(32);
     for expected in [
         whole("returned", "a0003"),
@@ -219,47 +220,47 @@ fn vanished_batches_are_kept_and_marked_and_may_return() {
 
 #[test]
 fn a_full_run_ignores_batches_before_the_start_of_the_archive() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(90));
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(90));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &["--start", "40d"]);
     let count = shelf.received().len();
     assert!((39..=41).contains(&count), "{count}");
     let ended = shelf.complete(&nursery, &["--full"]);
     assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 0);
-    nursery.stock().items.remove("a0089").unwrap();
+    nursery.state().items.remove("a0089").unwrap();
     let ended = shelf.complete(&nursery, &["--full"]);
     assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 1);
 }
 
 #[test]
 fn an_incomplete_full_run_marks_nothing_as_vanished() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(300));
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(300));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    nursery.stock().items.remove("a0150").unwrap();
-    nursery.stock().answers = Some(8);
+    nursery.state().items.remove("a0150").unwrap();
+    nursery.state().answers = Some(8);
     let ended = shelf.sync(&nursery, &["--full", "--retries", "0"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert_eq!(shelf.status()["vanished"], 0);
-    nursery.stock().answers = None;
-    nursery.stock().edit("a0100", "warnings", "\"perhaps\"");
+    nursery.state().answers = None;
+    nursery.state().edit("a0100", "warnings", "\"perhaps\"");
     let ended = shelf.sync(&nursery, &["--full"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert_eq!(shelf.status()["vanished"], 0);
-    nursery.stock().edit("a0100", "warnings", "true");
+    nursery.state().edit("a0100", "warnings", "true");
     shelf.complete(&nursery, &["--full"]);
     assert_eq!(shelf.status()["vanished"], 1);
 }
 
 #[test]
 fn a_full_run_that_skipped_batches_marks_nothing_as_vanished() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(30));
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(30));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    nursery.stock().edit("a0010", "batch_id", "null");
+    nursery.state().edit("a0010", "batch_id", "null");
     let ended = shelf.complete(&nursery, &["--full", "--lenient"]);
     assert!(
         ended
@@ -268,20 +269,20 @@ fn a_full_run_that_skipped_batches_marks_nothing_as_vanished() {
         "{ended:?}"
     );
     assert_eq!(shelf.status()["vanished"], 0);
-    nursery.stock().items.remove("a0010").unwrap();
+    nursery.state().items.remove("a0010").unwrap();
     shelf.complete(&nursery, &["--full", "--lenient"]);
     assert_eq!(shelf.status()["vanished"], 1);
 }
 
 #[test]
 fn batches_that_version_1_may_have_truncated_have_not_vanished() {
-    let nursery = Nursery::open();
-    nursery.stock().page = 500;
+    let nursery = LiveService::start();
+    nursery.state().page = 500;
     let crowded = now() - DAY;
-    nursery.stock().fill("a", (0..1200).map(|_| crowded));
+    nursery.state().fill("a", (0..1200).map(|_| crowded));
     let shelf = Shelf::new();
     assert_eq!(shelf.counts(&nursery, &[]), [1200, 0, 0]);
-    nursery.stock().v1_limit = Some(1000);
+    nursery.state().v1_limit = Some(1000);
     let ended = shelf.complete(&nursery, &["--full", "--api", "v1"]);
     assert!(
         ended.stderr.contains("may have returned only some"),
@@ -298,16 +299,16 @@ fn batches_that_version_1_may_have_truncated_have_not_vanished() {
 
 #[test]
 fn batches_missed_because_pages_shifted_have_not_vanished() {
-    let nursery = Nursery::open();
-    nursery.stock().order = Order::None;
-    nursery.stock().fill("a", days(30));
+    let nursery = LiveService::start();
+    nursery.state().order = Order::None;
+    nursery.state().fill("a", days(30));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    nursery.stock().items.remove("a0007").unwrap();
+    nursery.state().items.remove("a0007").unwrap();
     // Removing the first batch shifts the pages: the first batch of page 2 is then on neither page.
-    nursery.stock().removal = Some((1, "a0000".to_owned()));
+    nursery.state().removal = Some((1, "a0000".to_owned()));
     let ended = shelf.complete(&nursery, &["--full"]);
-    assert_eq!(nursery.stock().removal, None);
+    assert_eq!(nursery.state().removal, None);
     assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 1);
     let marked = "SELECT batch_id FROM batches WHERE vanished IS NOT NULL";
     assert_eq!(shelf.all::<String>(marked), ["a0007"]);
@@ -315,7 +316,7 @@ fn batches_missed_because_pages_shifted_have_not_vanished() {
 
 #[test]
 fn hostile_text_is_stored_unchanged() {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let hostile = [
         r#""'; DROP TABLE batches; --""#,
         r#""\u0000 between \u0000""#,
@@ -327,11 +328,12 @@ fn hostile_text_is_stored_unchanged() {
     ];
     for (number, text) in hostile.iter().enumerate() {
         let id = format!("h{number}");
-        let item = Item::new(&id, now() - 60)
+        let item = Batch::new(&id)
+            .created_at(now() - 60)
             .with("comment", text)
             .with("batch_name", text)
             .with("of nobody's business", r#"{"a":[1.0e-7,null,"\u0041"]}"#);
-        nursery.stock().put(&id, item);
+        nursery.state().put(&id, item);
     }
     let names = [
         "with \" and \\ and \u{1F331}",
@@ -343,11 +345,13 @@ fn hostile_text_is_stored_unchanged() {
         "upper ",
     ];
     for name in names {
-        nursery.stock().put(name, Item::new(name, now() - 30));
+        nursery
+            .state()
+            .put(name, Batch::new(name).created_at(now() - 30));
     }
     let shelf = Shelf::new();
     assert_eq!(shelf.counts(&nursery, &[]), [14, 0, 0]);
-    shelf.assert_holds(&nursery.stock().texts(), "hostile");
+    shelf.assert_holds(&nursery.state().texts(), "hostile");
     assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 14]);
     for (number, text) in hostile.iter().enumerate() {
         let expected: String = serde_json::from_str(text).unwrap();
@@ -355,7 +359,7 @@ fn hostile_text_is_stored_unchanged() {
         assert_eq!(shelf.one::<String>(&sql), expected);
     }
     nursery
-        .stock()
+        .state()
         .edit("h1", "comment", "\"\\u001b]0;title\\u0007\"");
     shelf.complete(&nursery, &[]);
     let table = shelf.inspect(&["--changes", "-f", "table"]).stdout;
@@ -365,11 +369,11 @@ fn hostile_text_is_stored_unchanged() {
 
 #[test]
 fn an_archive_without_batches_is_valid() {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     let shelf = Shelf::new();
     assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 0]);
     shelf.assert_holds(&BTreeMap::new(), "no batches");
-    nursery.stock().fill("a", [now()]);
+    nursery.state().fill("a", [now()]);
     assert_eq!(shelf.counts(&nursery, &[]), [1, 0, 0]);
     let later = Shelf::new();
     assert_eq!(later.counts(&nursery, &["--start", "2199"]), [0, 0, 0]);
@@ -380,9 +384,9 @@ fn an_archive_without_batches_is_valid() {
 // Gaps.
 
 /// Returns a service with 300 batches, one per day.
-fn a_year() -> Nursery {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(300));
+fn a_year() -> LiveService {
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(300));
     nursery
 }
 
@@ -391,7 +395,7 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
     for workers in ["1", "4"] {
         let nursery = a_year();
         nursery
-            .stock()
+            .state()
             .edit("a0150", "number_of_images", "\"twelve\"");
         let shelf = Shelf::new();
         let ended = shelf.sync(&nursery, &["--parallel", workers]);
@@ -403,7 +407,7 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
         let status = shelf.status();
         let gaps = status["gaps"].as_array().unwrap();
         assert_eq!(gaps.len(), 1, "{status}");
-        let bad = date(nursery.stock().items["a0150"].created);
+        let bad = date(nursery.state().items["a0150"].created);
         let bound = |key: &str| gaps[0][key].as_str().unwrap().to_owned();
         assert!(bound("from") <= bad && bad <= bound("through"), "{status}");
         assert_eq!(status["runs"][0]["outcome"], "failed");
@@ -415,10 +419,10 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
         let ended = command.arg(&shelf.path).output();
         let warning = "warning: the archive is not known to be complete";
         assert!(ended.stderr.contains(warning), "{ended:?}");
-        nursery.stock().edit("a0150", "number_of_images", "12");
+        nursery.state().edit("a0150", "number_of_images", "12");
         let known = nursery.asked();
         shelf.complete(&nursery, &["--parallel", workers]);
-        shelf.assert_holds(&nursery.stock().texts(), "mended");
+        shelf.assert_holds(&nursery.state().texts(), "mended");
         assert_eq!(shelf.status()["gaps"], Value::Array(Vec::new()));
         let asked = nursery.requests_since(known).len();
         assert!(asked < 15, "{asked} requests for a gap and a week");
@@ -428,7 +432,7 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
 #[test]
 fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
     let nursery = a_year();
-    nursery.stock().answers = Some(20);
+    nursery.state().answers = Some(20);
     let shelf = Shelf::new();
     let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "1"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
@@ -444,7 +448,7 @@ fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
     };
     exports(&[], false);
     exports(&["--start", "2020"], false);
-    nursery.stock().answers = None;
+    nursery.state().answers = None;
     shelf.complete(&nursery, &[]);
     exports(&[], true);
 }
@@ -452,12 +456,14 @@ fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
 #[test]
 fn a_persistent_gap_does_not_block_new_batches() {
     let nursery = a_year();
-    nursery.stock().edit("a0150", "warnings", "\"perhaps\"");
+    nursery.state().edit("a0150", "warnings", "\"perhaps\"");
     let shelf = Shelf::new();
     assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
     for round in 0..3 {
         let id = format!("new{round}");
-        nursery.stock().put(&id, Item::new(&id, now() - 30));
+        nursery
+            .state()
+            .put(&id, Batch::new(&id).created_at(now() - 30));
         let ended = shelf.sync(&nursery, &[]);
         assert_eq!(ended.code, Some(7), "{ended:?}");
         assert!(shelf.received().contains_key(&id), "{id}: {}", ended.stderr);
@@ -472,7 +478,7 @@ fn a_persistent_gap_does_not_block_new_batches() {
 fn an_invalid_batch_on_the_first_or_last_page_does_not_block_others() {
     for bad in ["a0000", "a0005", "a0299"] {
         let nursery = a_year();
-        nursery.stock().edit(bad, "batch_name", "null");
+        nursery.state().edit(bad, "batch_name", "null");
         let shelf = Shelf::new();
         assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
         let stored = if shelf.path.exists() {
@@ -489,26 +495,26 @@ fn an_invalid_batch_in_a_covered_range_is_a_gap() {
     let nursery = a_year();
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    nursery.stock().edit("a0296", "warnings", "\"perhaps\"");
-    nursery.stock().edit("a0297", "comment", "\"edited\"");
+    nursery.state().edit("a0296", "warnings", "\"perhaps\"");
+    nursery.state().edit("a0297", "comment", "\"edited\"");
     let ended = shelf.sync(&nursery, &[]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     let status = shelf.status();
-    let bad = date(nursery.stock().items["a0296"].created);
+    let bad = date(nursery.state().items["a0296"].created);
     let gap = &status["gaps"][0];
     let bound = |key: &str| gap[key].as_str().unwrap().to_owned();
     assert!(bound("from") <= bad && bad <= bound("through"), "{status}");
     // The batch is before the lookback, but in a gap, so it is fetched.
-    nursery.stock().edit("a0296", "warnings", "true");
+    nursery.state().edit("a0296", "warnings", "true");
     let [_, changed, _] = shelf.counts(&nursery, &["--lookback", "1m"]);
     assert_eq!(changed, 1);
-    shelf.assert_holds(&nursery.stock().texts(), "mended");
+    shelf.assert_holds(&nursery.state().texts(), "mended");
 }
 
 #[test]
 fn a_service_with_only_invalid_batches_gets_few_requests() {
     let nursery = a_year();
-    for item in nursery.stock().items.values_mut() {
+    for item in nursery.state().items.values_mut() {
         item.set("batch_name", "null");
     }
     let shelf = Shelf::new();
@@ -520,16 +526,16 @@ fn a_service_with_only_invalid_batches_gets_few_requests() {
 #[test]
 fn an_invalid_batch_is_not_searched_for_if_dates_are_ignored() {
     let nursery = a_year();
-    nursery.stock().ignores_dates = true;
-    nursery.stock().edit("a0150", "batch_name", "null");
+    nursery.state().ignores_dates = true;
+    nursery.state().edit("a0150", "batch_name", "null");
     let shelf = Shelf::new();
     let ended = shelf.sync(&nursery, &["--parallel", "1"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(nursery.asked() < 60, "{} requests", nursery.asked());
     assert!(shelf.received().len() >= 100, "received batches are kept");
-    nursery.stock().edit("a0150", "batch_name", "\"mended\"");
+    nursery.state().edit("a0150", "batch_name", "\"mended\"");
     shelf.complete(&nursery, &[]);
-    shelf.assert_holds(&nursery.stock().texts(), "mended");
+    shelf.assert_holds(&nursery.state().texts(), "mended");
 }
 
 #[test]
@@ -537,30 +543,30 @@ fn several_invalid_batches_do_not_block_others() {
     let nursery = a_year();
     let bad = ["a0060", "a0150", "a0151", "a0294", "a0299"];
     for id in bad {
-        nursery.stock().edit(id, "batch_name", "null");
+        nursery.state().edit(id, "batch_name", "null");
     }
     let shelf = Shelf::new();
     assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
     let stored = shelf.received().len();
     assert_eq!(stored, 295, "all other batches");
     for id in bad {
-        nursery.stock().edit(id, "batch_name", "\"mended\"");
+        nursery.state().edit(id, "batch_name", "\"mended\"");
     }
     shelf.complete(&nursery, &[]);
-    shelf.assert_holds(&nursery.stock().texts(), "mended");
+    shelf.assert_holds(&nursery.state().texts(), "mended");
 }
 
 #[test]
 fn lenient_stores_invalid_batches() {
     let nursery = a_year();
     nursery
-        .stock()
+        .state()
         .edit("a0150", "number_of_images", "\"twelve\"");
     let shelf = Shelf::new();
     let ended = shelf.complete(&nursery, &["--lenient"]);
     assert_eq!(counts(&ended), [300, 0, 0]);
     assert!(ended.stderr.contains("1 batch break"), "{ended:?}");
-    shelf.assert_holds(&nursery.stock().texts(), "lenient");
+    shelf.assert_holds(&nursery.state().texts(), "lenient");
     let images = "SELECT number_of_images FROM batches WHERE batch_id = 'a0150'";
     assert_eq!(shelf.one::<Option<i64>>(images), None);
 }
@@ -574,8 +580,8 @@ fn the_next_run_continues_where_the_service_failed() {
         (Order::NewestFirst, "4"),
     ] {
         let nursery = a_year();
-        nursery.stock().order = order;
-        nursery.stock().answers = Some(20);
+        nursery.state().order = order;
+        nursery.state().answers = Some(20);
         let shelf = Shelf::new();
         let flags = ["--retries", "0", "--parallel", workers];
         let ended = shelf.sync(&nursery, &flags);
@@ -603,17 +609,17 @@ fn the_next_run_continues_where_the_service_failed() {
                 .iter()
                 .any(|span| (span.0..=span.1).contains(&second))
         };
-        for (id, item) in &nursery.stock().items {
+        for (id, item) in &nursery.state().items {
             assert!(
                 !is_covered(item.created) || kept.contains_key(id),
                 "{order:?} {id}"
             );
         }
-        nursery.stock().answers = None;
+        nursery.state().answers = None;
         let known = nursery.asked();
         let [added, changed, _] = shelf.counts(&nursery, &["--parallel", workers]);
         assert_eq!((added, changed), (300 - kept.len() as u64, 0));
-        shelf.assert_holds(&nursery.stock().texts(), "continued");
+        shelf.assert_holds(&nursery.state().texts(), "continued");
         // No covered range is requested again, except for the lookback before a gap.
         for asked in nursery.requests_since(known) {
             let from = asked
@@ -636,11 +642,11 @@ fn the_next_run_continues_where_the_service_failed() {
 fn repeated_failures_still_make_progress() {
     for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
         let nursery = a_year();
-        nursery.stock().order = order;
+        nursery.state().order = order;
         let shelf = Shelf::new();
         let mut last = 0;
         for round in 0.. {
-            nursery.stock().answers = Some(if order == Order::None { 24 } else { 12 });
+            nursery.state().answers = Some(if order == Order::None { 24 } else { 12 });
             let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "2"]);
             let stored = if shelf.path.exists() {
                 shelf.received().len()
@@ -655,7 +661,7 @@ fn repeated_failures_still_make_progress() {
             assert_eq!(ended.code, Some(5), "{ended:?}");
             assert!(round < 30, "{order:?}: still incomplete, with {stored}");
         }
-        shelf.assert_holds(&nursery.stock().texts(), &format!("{order:?}"));
+        shelf.assert_holds(&nursery.state().texts(), &format!("{order:?}"));
     }
 }
 
@@ -666,17 +672,17 @@ fn the_order_of_the_answers_does_not_matter() {
     for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
         for workers in ["1", "4"] {
             let nursery = a_year();
-            nursery.stock().order = order;
+            nursery.state().order = order;
             let shelf = Shelf::new();
             let args = ["--parallel", workers];
             assert_eq!(shelf.counts(&nursery, &args), [300, 0, 0], "{order:?}");
-            shelf.assert_holds(&nursery.stock().texts(), &format!("{order:?}"));
+            shelf.assert_holds(&nursery.state().texts(), &format!("{order:?}"));
             nursery
-                .stock()
+                .state()
                 .fill("new", [now(), now() - DAY, now() - 2 * DAY]);
-            nursery.stock().edit("a0299", "comment", "\"edited\"");
+            nursery.state().edit("a0299", "comment", "\"edited\"");
             assert_eq!(shelf.counts(&nursery, &args), [3, 1, 6], "{order:?}");
-            shelf.assert_holds(&nursery.stock().texts(), &format!("{order:?} later"));
+            shelf.assert_holds(&nursery.state().texts(), &format!("{order:?} later"));
         }
     }
 }
@@ -694,7 +700,7 @@ fn dates_compared_with_another_field_lose_nothing() {
         for order in [Order::OldestFirst, Order::NewestFirst] {
             let nursery = a_year();
             {
-                let mut stock = nursery.stock();
+                let mut stock = nursery.state();
                 stock.order = order;
                 for (number, item) in stock.items.values_mut().enumerate() {
                     item.compared = compared(number, item.created);
@@ -703,18 +709,18 @@ fn dates_compared_with_another_field_lose_nothing() {
             let shelf = Shelf::new();
             let what = format!("{which} {order:?}");
             let first = shelf.complete(&nursery, &[]);
-            shelf.assert_holds(&nursery.stock().texts(), &what);
+            shelf.assert_holds(&nursery.state().texts(), &what);
             assert_eq!(counts(&first), [300, 0, 0], "{what}");
             // New batches match by their arrival, not by their creation date.
             for round in 0..2 {
                 for ago in [0, 100] {
                     let id = format!("new{round}-{ago}");
-                    let mut item = Item::new(&id, now() - ago * DAY);
+                    let mut item = Batch::new(&id).created_at(now() - ago * DAY);
                     item.compared = Some(now());
-                    nursery.stock().put(&id, item);
+                    nursery.state().put(&id, item);
                 }
                 assert_eq!(shelf.counts(&nursery, &[])[0], 2, "{what}");
-                shelf.assert_holds(&nursery.stock().texts(), &what);
+                shelf.assert_holds(&nursery.state().texts(), &what);
             }
         }
     }
@@ -723,12 +729,12 @@ fn dates_compared_with_another_field_lose_nothing() {
 #[test]
 fn version_1_is_synced_incrementally() {
     let nursery = a_year();
-    nursery.stock().has_v2 = false;
+    nursery.state().has_v2 = false;
     let shelf = Shelf::new();
     assert_eq!(shelf.counts(&nursery, &[]), [300, 0, 0]);
-    nursery.stock().fill("new", [now()]);
-    nursery.stock().edit("a0299", "comment", "\"edited\"");
-    nursery.stock().items.remove("a0100").unwrap();
+    nursery.state().fill("new", [now()]);
+    nursery.state().edit("a0299", "comment", "\"edited\"");
+    nursery.state().items.remove("a0100").unwrap();
     assert_eq!(shelf.counts(&nursery, &[]), [1, 1, 6]);
     let ended = shelf.complete(&nursery, &["--full"]);
     assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 1);
@@ -745,14 +751,14 @@ fn there_is_no_fallback_once_a_version_has_answered() {
     shelf.open().execute(sql, [&end]).unwrap();
     let sql = "UPDATE coverage SET covered_through = ?1 WHERE covered_from IS NULL";
     shelf.open().execute(sql, [&gap]).unwrap();
-    nursery.stock().v2_answers = Some(1);
+    nursery.state().v2_answers = Some(1);
     let ended = shelf.sync(&nursery, &[]);
     assert_eq!(ended.code, Some(6), "{ended:?}");
-    assert_eq!(nursery.service.asked_for("/v1/batches").len(), 0);
+    assert_eq!(nursery.service.requests_for("/v1/batches").len(), 0);
     assert_eq!(shelf.status()["gaps"], Value::Array(Vec::new()));
-    nursery.stock().v2_answers = None;
+    nursery.state().v2_answers = None;
     shelf.complete(&nursery, &[]);
-    shelf.assert_holds(&nursery.stock().texts(), "later");
+    shelf.assert_holds(&nursery.state().texts(), "later");
 }
 
 // Clocks.
@@ -774,7 +780,7 @@ fn coverage_ends_at_the_earlier_of_two_clocks() {
         (Some(-3 * DAY), Some("ahead of"), -3 * DAY),
     ] {
         let nursery = a_year();
-        nursery.stock().clock = ahead;
+        nursery.state().clock = ahead;
         let shelf = Shelf::new();
         let before = now();
         let ended = shelf.complete(&nursery, &[]);
@@ -792,9 +798,9 @@ fn coverage_ends_at_the_earlier_of_two_clocks() {
             "{ended:?}"
         );
         // The archive is complete in any case, and the next run finds new batches.
-        shelf.assert_holds(&nursery.stock().texts(), "clocks");
+        shelf.assert_holds(&nursery.state().texts(), "clocks");
         nursery
-            .stock()
+            .state()
             .fill("new", [now() + ahead.unwrap_or(0).min(0)]);
         assert_eq!(shelf.counts(&nursery, &["--lookback", "1m"])[0], 1);
     }
@@ -808,14 +814,14 @@ fn coverage_in_the_future_is_reset_to_now() {
     let later = date(now() + 400 * DAY);
     let sql = "UPDATE coverage SET covered_through = ?1";
     shelf.open().execute(sql, [&later]).unwrap();
-    nursery.stock().fill("new", [now() - DAY]);
+    nursery.state().fill("new", [now() - DAY]);
     let ended = shelf.complete(&nursery, &[]);
     assert_eq!(counts(&ended)[0], 1);
     assert!(ended.stderr.contains("a clock was wrong"), "{ended:?}");
     assert!(covered_through(&shelf) <= now());
     let ended = shelf.complete(&nursery, &[]);
     assert!(!ended.stderr.contains("a clock was wrong"), "{ended:?}");
-    shelf.assert_holds(&nursery.stock().texts(), "now");
+    shelf.assert_holds(&nursery.state().texts(), "now");
 }
 
 #[test]
@@ -823,7 +829,7 @@ fn a_small_clock_difference_is_not_reported() {
     let nursery = a_year();
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    nursery.stock().clock = Some(-20);
+    nursery.state().clock = Some(-20);
     let known = nursery.asked();
     let ended = shelf.complete(&nursery, &["--lookback", "0s"]);
     assert!(!ended.stderr.contains("a clock was wrong"), "{ended:?}");
@@ -838,57 +844,59 @@ fn a_jumping_clock_loses_nothing() {
     let shelf = Shelf::new();
     let jumps = [0, 30 * DAY, -30 * DAY, 0, -400 * DAY, 400 * DAY, 0];
     for (number, ahead) in jumps.into_iter().enumerate() {
-        nursery.stock().clock = Some(ahead);
+        nursery.state().clock = Some(ahead);
         let id = format!("jump{number}");
-        nursery.stock().put(&id, Item::new(&id, now() - 3600));
+        nursery
+            .state()
+            .put(&id, Batch::new(&id).created_at(now() - 3600));
         shelf.complete(&nursery, &[]);
         assert!(covered_through(&shelf) <= now() + ahead.min(0));
-        shelf.assert_holds(&nursery.stock().texts(), &id);
+        shelf.assert_holds(&nursery.state().texts(), &id);
     }
     assert_eq!(shelf.status()["gaps"], Value::Array(Vec::new()));
 }
 
 #[test]
 fn future_batches_are_stored_and_checked_again() {
-    let nursery = Nursery::open();
+    let nursery = LiveService::start();
     nursery
-        .stock()
+        .state()
         .fill("a", (-20..20).map(|day| now() + day * DAY));
     let shelf = Shelf::new();
     assert_eq!(shelf.counts(&nursery, &[]), [40, 0, 0]);
     assert!(covered_through(&shelf) <= now());
-    nursery.stock().edit("a0039", "comment", "\"edited\"");
-    nursery.stock().fill("b", [now() + 10 * DAY]);
+    nursery.state().edit("a0039", "comment", "\"edited\"");
+    nursery.state().fill("b", [now() + 10 * DAY]);
     assert_eq!(shelf.counts(&nursery, &[])[..2], [1, 1]);
-    shelf.assert_holds(&nursery.stock().texts(), "future");
+    shelf.assert_holds(&nursery.state().texts(), "future");
 }
 
 // Changes during a run.
 
 #[test]
 fn edits_during_a_run_end_with_the_newest_version() {
-    let nursery = Nursery::open();
-    nursery.stock().fill("a", days(200));
-    nursery.stock().latency = Duration::from_millis(10);
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(200));
+    nursery.state().latency = Duration::from_millis(10);
     let shelf = Shelf::new();
     let mut child = shelf.command(&nursery, &["-q", "--parallel", "2"]).start();
     let mut edits = 0;
     while !child.has_ended() {
         let json = format!("\"edit {edits}\"");
         for id in ["a0000", "a0100", "a0199"] {
-            nursery.stock().edit(id, "comment", &json);
+            nursery.state().edit(id, "comment", &json);
         }
         edits += 1;
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(child.wait().success());
-    nursery.stock().latency = Duration::ZERO;
+    nursery.state().latency = Duration::ZERO;
     shelf.complete(&nursery, &["--lookback", "99y"]);
-    shelf.assert_holds(&nursery.stock().texts(), "the newest");
+    shelf.assert_holds(&nursery.state().texts(), "the newest");
     let ids: BTreeSet<String> = shelf
         .all::<String>("SELECT DISTINCT batch_id FROM changes")
         .into_iter()
         .collect();
-    let edited: BTreeMap<String, String> = nursery.stock().texts();
+    let edited: BTreeMap<String, String> = nursery.state().texts();
     assert!(ids.iter().all(|id| edited.contains_key(id)));
 }

@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::digest::{set_digest, unknown_fields_digest};
-use crate::harness::{Output, Run, Server, export_with, run, trayscan};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{fields, object, page, token};
+use crate::fake::{Batch, FakeService};
+use crate::harness::{Output, Run, Server, export, run, trayscan};
 
 const COMPRESSIONS: [&str; 3] = ["", ".gz", ".zst"];
 const FORMATS: [&str; 4] = ["json", "ndjson", "csv", "tsv"];
@@ -33,7 +32,7 @@ impl Folder {
         let (path, manifest) = (self.at(name), self.at(&format!("{name}.manifest")));
         let place = ["-o", &path, "--manifest", &manifest];
         let args = [&place[..], args].concat();
-        export_with(server.address, &server.client_secret, &args).expect(0);
+        export(server, &args).expect(0);
         path
     }
 
@@ -497,7 +496,7 @@ fn each_file_of_a_lake_matches_its_manifest() {
         folder.at("lake.json"),
     );
     let args = ["-o", &lake, "--manifest", &manifest];
-    export_with(server.address, &server.client_secret, &args).expect(0);
+    export(&server, &args).expect(0);
     let files: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     let files = files["files"].as_array().unwrap().clone();
     assert!(files.len() > 10);
@@ -778,24 +777,21 @@ fn hostile_text_survives_every_format() {
         "batch_id",
         "",
     ];
-    let batches: Vec<String> = texts
+    let batches: Vec<Batch> = texts
         .iter()
         .enumerate()
         .map(|(number, text)| {
-            let mut fields = fields(&format!("{number}{text}"));
-            for (name, value) in &mut fields {
-                if ["batch_name", "crop_type", "comment"].contains(&name.as_str()) {
-                    *value = json!(text).to_string();
-                }
-            }
-            object(&fields)
+            let batch = Batch::new(&format!("{number}{text}"));
+            ["batch_name", "crop_type", "comment"]
+                .iter()
+                .fold(batch, |batch, field| batch.with(field, json!(text)))
         })
         .collect();
-    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let service = FakeService::with(&batches);
     let folder = Folder::new();
     let export = |name: &str, args: &[&str]| {
         let path = folder.at(name);
-        export_with(service.address, "secret", &[&["-o", &path], args].concat()).expect(0);
+        export(&service, &[&["-o", &path], args].concat()).expect(0);
         path
     };
     let reference = export("a.ndjson", &[]);
@@ -814,7 +810,7 @@ fn hostile_text_survives_every_format() {
         assert_equal(&verify(&[&path, "--against", &reference]), name);
     }
     // Messages escape control characters.
-    let only = folder.write("only.ndjson", &batches[16]);
+    let only = folder.write("only.ndjson", batches[16].text());
     let ended = verify(&[&only, "--against", &reference]);
     let ended_json = verify(&[&reference, "--against", &only, "-f", "json"]);
     assert_eq!((ended.code, ended_json.code), (Some(7), Some(7)));
@@ -848,14 +844,11 @@ fn lenient_exports_can_be_verified() {
         ("crop_type", "7"),
         ("more", "true"),
     ];
-    let mut batches = vec![object(&fields("0"))];
-    for (number, (field, value)) in malformed.iter().enumerate() {
-        let mut fields = fields(&format!("{}", number + 1));
-        fields.retain(|(name, _)| name != field);
-        fields.push(((*field).to_owned(), (*value).to_owned()));
-        batches.push(object(&fields));
+    let mut batches = vec![Batch::new("0")];
+    for (number, (field, value)) in (1..).zip(malformed) {
+        batches.push(Batch::new(&number.to_string()).with(field, value));
     }
-    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let service = FakeService::with(&batches);
     let folder = Folder::new();
     let manifest = folder.at("manifest");
     for (name, flags) in [
@@ -870,7 +863,7 @@ fn lenient_exports_can_be_verified() {
         let path = folder.at(name);
         let mut args = vec!["--lenient", "-o", &path, "--manifest", &manifest];
         args.extend(flags.split_whitespace());
-        export_with(service.address, "secret", &args).expect(0);
+        export(&service, &args).expect(0);
         let ended = verify(&[&path, "--manifest", &manifest]);
         assert_equal(&ended, name);
         assert!(
@@ -907,14 +900,11 @@ fn typed_columns_of_invalid_batches_match_their_manifest() {
         ("crop_type", "7"),
         ("batch_id", "77"),
     ];
-    let mut batches = vec![object(&fields("0"))];
-    for (number, (field, value)) in malformed.iter().enumerate() {
-        let mut fields = fields(&format!("{}", number + 1));
-        fields.retain(|(name, _)| name != field);
-        fields.push(((*field).to_owned(), (*value).to_owned()));
-        batches.push(object(&fields));
+    let mut batches = vec![Batch::new("0")];
+    for (number, (field, value)) in (1..).zip(malformed) {
+        batches.push(Batch::new(&number.to_string()).with(field, value));
     }
-    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let service = FakeService::with(&batches);
     let folder = Folder::new();
     let manifest = folder.at("manifest");
     let mut digests = Vec::new();
@@ -930,7 +920,7 @@ fn typed_columns_of_invalid_batches_match_their_manifest() {
         let path = folder.at(name);
         let mut args = vec!["--lenient", "-o", &path, "--manifest", &manifest];
         args.extend(["-f", format]);
-        export_with(service.address, "secret", &args).expect(0);
+        export(&service, &args).expect(0);
         let receipt: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
         let files = receipt["files"].as_array().unwrap();
         for file in files {

@@ -9,9 +9,8 @@ use calamine::{Data, DataType as _, Range, Reader as _, Xlsx};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Output, Run, Server, export, export_with, run};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{fields, object, page, token};
+use crate::fake::{Batch, FakeService};
+use crate::harness::{Output, Run, Server, export, run};
 
 /// An exported workbook.
 struct Book {
@@ -80,23 +79,16 @@ impl Book {
 }
 
 fn try_export(batches: &[&[(&str, &str)]], args: &[&str]) -> (TempDir, Output) {
-    let batches: Vec<String> = (1..)
+    let batches: Vec<Batch> = (1..)
         .zip(batches)
-        .map(|(number, other)| {
-            let mut fields = fields(&format!("b{number}"));
-            for (name, value) in *other {
-                fields.retain(|(known, _)| known != name);
-                fields.push(((*name).to_owned(), (*value).to_owned()));
-            }
-            object(&fields)
-        })
+        .map(|(number, other)| Batch::new(&format!("b{number}")).with_all(other))
         .collect();
-    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let service = FakeService::with(&batches);
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (path, manifest) = (at("a.xlsx"), at("a.json"));
     let place = ["-o", &path, "--manifest", &manifest];
-    let ended = export_with(service.address, "secret", &[&place[..], args].concat());
+    let ended = export(&service, &[&place[..], args].concat());
     (folder, ended)
 }
 

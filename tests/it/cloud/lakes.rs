@@ -4,21 +4,22 @@ use serde_json::Value;
 
 use super::{Bucket, assert_code};
 use crate::archives::Shelf;
+use crate::fake::live::LiveService;
+use crate::fake::{Batch, second};
 use crate::harness::Output;
-use crate::nursery::{Item, Nursery, second};
 
 /// One batch in each of three months.
-fn nursery() -> Nursery {
-    let nursery = Nursery::open();
+fn nursery() -> LiveService {
+    let nursery = LiveService::start();
     for month in 1..=3 {
         add(&nursery, &format!("b{month}"), month);
     }
     nursery
 }
 
-fn add(nursery: &Nursery, id: &str, month: u32) {
+fn add(nursery: &LiveService, id: &str, month: u32) {
     let created = second(&format!("2026-{month:02}-05T06:00:00Z"));
-    nursery.stock().put(id, Item::new(id, created));
+    nursery.state().put(id, Batch::new(id).created_at(created));
 }
 
 #[test]
@@ -54,8 +55,8 @@ fn a_lake_in_object_storage_follows_its_archive() {
         let mut other = untouched.clone();
         other.reverse();
         bucket.ask("put", &month(3), &other);
-        nursery.stock().edit("b1", "comment", "\"seen\"");
-        nursery.stock().items.remove("b2");
+        nursery.state().edit("b1", "comment", "\"seen\"");
+        nursery.state().items.remove("b2");
         add(&nursery, "b4", 4);
         shelf.complete(&nursery, &["--full"]);
         assert_last_line(&run(), "2 files rewritten");

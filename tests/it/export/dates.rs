@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use chrono::{DateTime, Days, Months, NaiveDate, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::stub::{Stub, healthy};
 use super::{values, with};
 use crate::data::moment;
+use crate::fake::FakeService;
 use crate::harness::{Server, export};
 use crate::paging::ids;
 
 /// Exports and returns the dates as they were sent.
 fn asked(args: &[&str]) -> (Option<String>, Option<String>) {
-    let stub = Stub::start(healthy);
-    let ended = stub.export(&[args, &["-v"]].concat()).expect(0);
-    let requests = stub.requests();
+    let stub = FakeService::empty();
+    let ended = export(&stub, &[args, &["-v"]].concat()).expect(0);
+    let requests = stub.lines();
     let (_, query) = requests.last().unwrap().split_once('?').unwrap_or_default();
     let date = |name: &str| {
         form_urlencoded::parse(query.as_bytes())
@@ -138,20 +138,23 @@ fn invalid_dates_are_refused_before_any_request() {
         (&["--start", "-7d"], "it must be a date, such as 2026-05-01"),
         (&["--start", ""], "it must be a date, such as 2026-05-01"),
     ] {
-        let stub = Stub::start(healthy);
-        let ended = stub.export(args);
+        let stub = FakeService::empty();
+        let ended = export(&stub, args);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
         assert!(ended.stderr.contains(says), "{args:?}: {ended:?}");
-        assert!(stub.requests().is_empty(), "{args:?}");
+        assert!(stub.lines().is_empty(), "{args:?}");
     }
 }
 
 #[test]
 fn a_date_without_a_time_zone_is_refused_with_a_corrected_command() {
     for (flag, other) in [("--start", "--since"), ("--end", "--until")] {
-        let stub = Stub::start(healthy);
+        let stub = FakeService::empty();
         for given in [flag, other] {
-            let ended = stub.export(&[given, "2026-05-01T06:00:00", "--error-format", "json"]);
+            let ended = export(
+                &stub,
+                &[given, "2026-05-01T06:00:00", "--error-format", "json"],
+            );
             assert_eq!(ended.code, Some(2), "{ended:?}");
             let hint = ended.error()["hint"].as_str().unwrap().to_owned();
             assert!(
@@ -159,7 +162,7 @@ fn a_date_without_a_time_zone_is_refused_with_a_corrected_command() {
                 "{hint}"
             );
         }
-        assert!(stub.requests().is_empty());
+        assert!(stub.lines().is_empty());
     }
 }
 

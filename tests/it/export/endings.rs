@@ -5,9 +5,9 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::stub::{STUB_SECRET, Stub, batch, healthy, page_and_then};
-use super::{OutputFile, PATIENT, YEAR_FLAGS, with};
-use crate::harness::{Server, export, export_with};
+use super::{OutputFile, PATIENT, YEAR_FLAGS, batch, failing, page_and_then, with};
+use crate::fake::{Answer, FakeService, SECRET, page};
+use crate::harness::{Server, export};
 
 #[test]
 fn the_request_log_shows_no_query_and_no_token() {
@@ -37,11 +37,10 @@ fn a_response_without_a_token_ends_with_code_7() {
         "{\"access_token\":null}",
         "<html>",
     ] {
-        let stub = Stub::start(move |request| match request {
-            "POST /v2/auth" => (200, body.to_owned()),
-            _ => healthy(request),
+        let stub = FakeService::empty_except(move |request| {
+            (request.path() == "/v2/auth").then(|| Answer::ok(body))
         });
-        let ended = stub.export(&["--retries", "1"]);
+        let ended = export(&stub, &["--retries", "1"]);
         assert_eq!(ended.code, Some(7), "{body:?}: {ended:?}");
     }
 }
@@ -49,12 +48,11 @@ fn a_response_without_a_token_ends_with_code_7() {
 #[test]
 fn an_invalid_batch_on_a_later_page_is_named_and_nothing_false_is_reported() {
     let invalid = batch("two", "").replace("\"87.50\"", "\"much\"");
-    let page = format!("{{\"data\":[{invalid}],\"next_token\":null}}");
-    let stub = page_and_then(move |_| (200, page.clone()));
+    let stub = page_and_then(move |_| Answer::ok(page(&[&invalid], None)));
     let place = OutputFile::new("a.ndjson");
     fs::write(&place.path, "as it was").unwrap();
-    let to_file = stub.export(&["-o", &place.path]);
-    let to_pipe = stub.export(&[]);
+    let to_file = export(&stub, &["-o", &place.path]);
+    let to_pipe = export(&stub, &[]);
     for ended in [&to_file, &to_pipe] {
         assert_eq!(ended.code, Some(7), "{ended:?}");
         let named = "page 2, batch 1 (`two`): `avg_germinated_seedlings` is not a decimal number";
@@ -73,13 +71,9 @@ fn an_invalid_batch_on_a_later_page_is_named_and_nothing_false_is_reported() {
 
 #[test]
 fn a_service_that_fails_while_dates_are_omitted_is_unavailable() {
-    let stub = page_and_then(|request| {
-        let status = if request.contains("start_date") {
-            422
-        } else {
-            503
-        };
-        (status, json!({ "detail": "no" }).to_string())
+    let stub = page_and_then(|request| match request.query("start_date") {
+        Some(_) => Answer::error(422, "no"),
+        None => Answer::error(503, "no"),
     });
     let flags = [
         "--start",
@@ -89,7 +83,7 @@ fn a_service_that_fails_while_dates_are_omitted_is_unavailable() {
         "--error-format",
         "json",
     ];
-    let ended = stub.export(&flags);
+    let ended = export(&stub, &flags);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     let error = ended.error();
     assert_eq!(
@@ -125,14 +119,10 @@ fn an_invalid_next_token_ends_with_code_7() {
         (json!({ "next_token": null }), "data"),
         (json!([]), ""),
     ] {
-        let stub = Stub::start(move |request| {
-            if request.starts_with("GET /v2/batches") {
-                (200, page.to_string())
-            } else {
-                healthy(request)
-            }
+        let stub = FakeService::empty_except(move |request| {
+            (request.path() == "/v2/batches").then(|| Answer::ok(page.to_string()))
         });
-        let ended = stub.export(&["--error-format", "json"]);
+        let ended = export(&stub, &["--error-format", "json"]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(7), ""));
         let error = ended.error();
         assert!(error["message"].as_str().unwrap().contains(says), "{error}");
@@ -247,7 +237,7 @@ fn wrong_credentials_end_with_code_4() {
     let server = Server::start(&[]);
     for api in ["auto", "v1", "v2"] {
         let flags = ["--api", api, "--error-format", "json"];
-        let ended = export_with(server.address, "not-the-secret", &flags);
+        let ended = export(&(server.address, "not-the-secret"), &flags);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(4), ""));
         let error = ended.error();
         let version = if api == "v1" { "v1" } else { "v2" };
@@ -270,7 +260,7 @@ fn an_unreachable_service_ends_with_code_5() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let flags = ["--retries", "0", "--error-format", "json"];
-    let ended = export_with(address, STUB_SECRET, &flags);
+    let ended = export(&(address, SECRET), &flags);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""));
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     let error = ended.error();
@@ -291,8 +281,8 @@ fn a_refused_request_ends_with_code_6_and_lists_every_field() {
         { "type": "value_error", "loc": ["query", "end_date"], "msg": "Too far ahead" },
     ]);
     for endpoint in ["GET /v2/batches", "POST /v2/auth"] {
-        let stub = Stub::failing(endpoint, 422, detail.clone());
-        let ended = stub.export(&["--start", "2026", "--error-format", "json"]);
+        let stub = failing(endpoint, 422, &detail);
+        let ended = export(&stub, &["--start", "2026", "--error-format", "json"]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(6), ""));
         let error = ended.error();
         assert_eq!(
@@ -304,12 +294,12 @@ fn a_refused_request_ends_with_code_6_and_lists_every_field() {
             (&"refused".into(), &false.into())
         );
         let asked = stub
-            .requests()
+            .lines()
             .iter()
-            .filter(|r| r.starts_with(endpoint))
+            .filter(|line| line.starts_with(endpoint))
             .count();
         assert_eq!(asked, 1, "not retried");
-        let text = stub.export(&["--start", "2026"]).stderr;
+        let text = export(&stub, &["--start", "2026"]).stderr;
         assert!(text.contains("query.start_date: Too long ago; query.end_date: Too far ahead"));
     }
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::selection::text;
-use super::stub::{batch, page_of};
-use super::{FIELDS, OutputFile, assert_same, texts, with, written};
+use super::{OutputFile, assert_same, batch, texts, with, written};
 use crate::data::moment;
+use crate::fake::{FIELDS, FakeService};
 use crate::harness::{Server, export};
 
 #[test]
@@ -29,24 +29,28 @@ fn only_whitespace_between_json_tokens_is_removed() {
     let odd = r#","odd":{"big":123456789012345678901234567890.50,"e":1E+5,"text":" a \u00e9\/ \"b , : ","list":[true,null,-0.0]}"#;
     let one = batch("one", odd);
     let wide = one.replace("\":", "\" \t:\r\n ").replace(",\"", " ,\n \"");
-    let ended = page_of(format!(" {wide} \n"))
-        .export(&["-f", "ndjson"])
-        .expect(0);
+    let ended = export(
+        &FakeService::with(&[format!(" {wide} \n")]),
+        &["-f", "ndjson"],
+    )
+    .expect(0);
     assert_eq!(ended.stdout, format!("{one}\n"));
 }
 
 #[test]
 fn an_absent_nullable_field_counts_as_null_with_one_warning() {
     let less = |id| batch(id, "").replace("\"comment\":\"x\",", "");
-    let stub = page_of([less("one"), less("two"), batch("three", "")].join(","));
+    let stub = FakeService::with(&[less("one"), less("two"), batch("three", "")]);
     let flags = ["-f", "csv", "--fields", "batch_id", "--where", "comment="];
-    let ended = stub.export(&flags).expect(0);
+    let ended = export(&stub, &flags).expect(0);
     assert_eq!(ended.stdout, "batch_id\none\ntwo\n");
     assert_eq!(ended.stderr.matches("warning: ").count(), 1, "{ended:?}");
     assert!(ended.stderr.contains("`comment`"), "{ended:?}");
-    let lines = stub
-        .export(&["--fields", "comment", "-f", "ndjson", "--limit", "1"])
-        .expect(0);
+    let lines = export(
+        &stub,
+        &["--fields", "comment", "-f", "ndjson", "--limit", "1"],
+    )
+    .expect(0);
     assert_eq!(lines.stdout, "{\"comment\":null}\n");
 }
 

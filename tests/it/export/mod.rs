@@ -1,9 +1,6 @@
 //! `export`, end to end: every batch exactly once under every reading of the interface, dates, the
 //! selection, the formats, and how a run ends.
 
-// A minimal stub service.
-mod stub;
-
 // Every batch exactly once, whatever the service does.
 mod whole;
 
@@ -25,31 +22,10 @@ mod endings;
 use std::fs;
 use std::sync::OnceLock;
 
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
+use crate::fake::{Answer, Batch, FakeService, Received, page};
 use crate::harness::{Output, Request, Server, export};
-
-/// The fields of the interface, in order.
-const FIELDS: [&str; 18] = [
-    "batch_id",
-    "batch_name",
-    "batch_creation_date",
-    "crop_type",
-    "number_of_images",
-    "total_cells_per_tray",
-    "avg_germinated_seedlings",
-    "avg_non_germinated_seedlings",
-    "avg_germination_rate",
-    "avg_usable_seedlings",
-    "avg_non_usable_cells",
-    "avg_usable_seedling_rate",
-    "avg_coefficient_of_variation",
-    "avg_median_seedling_size_mm2",
-    "scanned_by_email",
-    "analysis_link",
-    "comment",
-    "warnings",
-];
 
 /// A range with batches before and after it, as a query and as flags.
 pub(crate) const YEAR: &str = "start_date=2025-01-01T00:00:00Z&end_date=2026-01-01T00:00:00Z";
@@ -60,6 +36,32 @@ pub(crate) const YEAR_FLAGS: [&str; 4] = [
     "--end",
     "2026-01-01T00:00:00Z",
 ];
+
+/// A batch with every field, as one JSON object; `more` is appended to it.
+fn batch(id: &str, more: &str) -> String {
+    let batch = Batch::full(id).text();
+    format!("{}{more}}}", batch.strip_suffix('}').unwrap())
+}
+
+/// A service without batches that returns `status` for an endpoint such as `POST /v2/auth`.
+fn failing(endpoint: &'static str, status: u16, detail: &Value) -> FakeService {
+    let body = json!({ "detail": detail }).to_string();
+    FakeService::empty_except(move |request| {
+        let fails = request.line().starts_with(endpoint);
+        fails.then(|| Answer::status(status, &body))
+    })
+}
+
+/// A service with one valid page. Requests with its cursor get the response of `second`.
+fn page_and_then(second: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> FakeService {
+    FakeService::empty_except(move |request| {
+        if request.query("next_token").is_some() {
+            return Some(second(request));
+        }
+        let first = || Answer::ok(page(&[batch("one", "")], Some("more")));
+        (request.path() == "/v2/batches").then(first)
+    })
+}
 
 /// Many retries, for faults that strike at random.
 pub(crate) const PATIENT: [&str; 2] = ["--retries", "40"];

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::stub::{Stub, healthy};
-use super::{FIELDS, texts, values, with, written};
+use super::{texts, values, with, written};
 use crate::data::moment;
-use crate::harness::Server;
+use crate::fake::{FIELDS, FakeService};
+use crate::harness::{Server, export};
 use crate::paging::ids;
 
 /// Returns a number in hundredths, whether the field is a number or a string.
@@ -144,11 +144,11 @@ fn selection_errors_are_reported_before_any_request() {
         (&["--sort", "crop_type:down"], "unknown direction"),
         (&["--limit", "few"], "--limit"),
     ] {
-        let stub = Stub::start(healthy);
-        let ended = stub.export(args);
+        let stub = FakeService::empty();
+        let ended = export(&stub, args);
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
         assert!(ended.stderr.contains(says), "{args:?}: {ended:?}");
-        assert!(stub.requests().is_empty(), "{args:?}");
+        assert!(stub.lines().is_empty(), "{args:?}");
     }
 }
 

@@ -1,7 +1,6 @@
 //! Version 1: as complete as version 2, and used only if version 2 is missing.
 
-use super::stub::Stub;
-use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, texts, with};
+use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, failing, texts, with};
 use crate::harness::{Server, export};
 
 #[test]
@@ -9,13 +8,13 @@ fn a_version_1_that_refuses_everything_gets_a_bounded_number_of_requests() {
     for status in [413, 422] {
         // Each worker splits down to one second, in both ranges.
         for (workers, most) in [("1", 100), ("4", 400)] {
-            let stub = Stub::failing("GET /v1/batches", status, "no".into());
+            let stub = failing("GET /v1/batches", status, &"no".into());
             for range in [&[][..], &YEAR_FLAGS] {
                 let flags = [&["--api", "v1", "--parallel", workers], range].concat();
-                let ended = stub.export(&flags);
+                let ended = export(&stub, &flags);
                 assert_eq!(ended.code, Some(6), "{ended:?}");
             }
-            let asked = stub.requests().len();
+            let asked = stub.lines().len();
             assert!(asked < most, "{asked} with {workers}");
         }
     }
@@ -98,14 +97,14 @@ fn a_missing_version_2_falls_back_to_version_1_with_a_warning() {
 fn only_a_missing_endpoint_falls_back_to_version_1() {
     for status in [404, 405, 410, 501] {
         for endpoint in ["POST /v2/auth", "GET /v2/batches"] {
-            let stub = Stub::failing(endpoint, status, "gone".into());
-            let ended = stub.export(&[]);
+            let stub = failing(endpoint, status, &"gone".into());
+            let ended = export(&stub, &[]);
             assert_eq!(ended.code, Some(0), "{status} {endpoint}: {ended:?}");
             assert!(
                 ended.stderr.contains("using version 1"),
                 "{status} {endpoint}: {ended:?}"
             );
-            let asked = stub.requests();
+            let asked = stub.lines();
             assert!(asked.ends_with(&["POST /v1/auth".into(), "GET /v1/batches".into()]));
         }
     }
@@ -122,10 +121,10 @@ fn only_a_missing_endpoint_falls_back_to_version_1() {
         (429, 5),
     ] {
         for endpoint in ["POST /v2/auth", "GET /v2/batches"] {
-            let stub = Stub::failing(endpoint, status, "no".into());
-            let ended = stub.export(&["--retries", "1"]);
+            let stub = failing(endpoint, status, &"no".into());
+            let ended = export(&stub, &["--retries", "1"]);
             assert_eq!(ended.code, Some(code), "{status} {endpoint}: {ended:?}");
-            let asked = stub.requests();
+            let asked = stub.lines();
             assert!(
                 asked.iter().all(|request| request.contains("/v2/")),
                 "{status} {endpoint}: {asked:?}"

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::stub::{STUB_TOKEN, Stub, batch, healthy, page_of};
-use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written};
+use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, batch, texts, with, written};
+use crate::fake::{Answer, FakeService, TOKEN};
 use crate::harness::{Output, Server, export};
 
 #[test]
@@ -168,16 +168,16 @@ fn a_token_accepted_for_a_truncated_response_may_be_used_up_again() {
 fn a_token_that_expires_during_an_outage_is_renewed_again() {
     // The responses for batches, in order: every token is accepted before it expires.
     let statuses = Mutex::new([401, 503, 503, 401, 503, 200].into_iter());
-    let stub = Stub::start(move |request| match request {
-        "GET /v2/batches" => match statuses.lock().unwrap().next() {
-            Some(200) | None => healthy(request),
-            Some(status) => (status, json!({ "detail": "not now" }).to_string()),
-        },
-        _ => healthy(request),
+    let stub = FakeService::empty_except(move |request| {
+        if request.path() != "/v2/batches" {
+            return None;
+        }
+        let status = statuses.lock().unwrap().next()?;
+        (status != 200).then(|| Answer::error(status, "not now"))
     });
-    let ended = stub.export(&[]).expect(0);
+    let ended = export(&stub, &[]).expect(0);
     assert!(ended.stderr.ends_with(" s\n"), "{ended:?}");
-    let asked = stub.requests();
+    let asked = stub.lines();
     let tokens = asked.iter().filter(|request| *request == "POST /v2/auth");
     assert_eq!(tokens.count(), 3, "{asked:?}");
 }
@@ -253,8 +253,8 @@ fn every_wait_is_reported() {
 #[test]
 fn the_first_of_two_batches_with_one_id_is_kept_and_the_other_reported() {
     let (first, other) = (batch("one", ""), batch("one", ",\"odd\":1"));
-    let stub = page_of([first.as_str(), &first, &other, &batch("two", "")].join(","));
-    let ended = stub.export(&["-f", "ndjson"]).expect(0);
+    let stub = FakeService::with(&[&first, &first, &other, &batch("two", "")]);
+    let ended = export(&stub, &["-f", "ndjson"]).expect(0);
     assert_eq!(ended.stdout, format!("{first}\n{}\n", batch("two", "")));
     let warning =
         "warning: 1 batch arrived again with different content; the first version was kept\n";
@@ -277,15 +277,12 @@ fn the_stated_token_lifetime_does_not_matter() {
         json!({}),
     ] {
         let what = expires_in.to_string();
-        let stub = Stub::start(move |request| match request {
-            "POST /v2/auth" => {
-                let token = json!({ "access_token": STUB_TOKEN, "expires_in": expires_in });
-                (200, token.to_string())
-            }
-            _ => healthy(request),
+        let token = json!({ "access_token": TOKEN, "expires_in": expires_in }).to_string();
+        let stub = FakeService::empty_except(move |request| {
+            (request.path() == "/v2/auth").then(|| Answer::ok(&token))
         });
-        let ended = stub.export(&[]);
+        let ended = export(&stub, &[]);
         assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
-        assert_eq!(stub.requests().len(), 2, "{what}");
+        assert_eq!(stub.lines().len(), 2, "{what}");
     }
 }

@@ -14,23 +14,19 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
-/// Exports from `server` with valid credentials.
-pub(crate) fn export(server: &Server, args: &[&str]) -> Output {
-    export_with(server.address, &server.client_secret, args)
-}
+use crate::fake::{CURSOR, TOKEN};
 
-/// Exports from the server at `address`, and asserts that no secret was printed.
-pub(crate) fn export_with(address: SocketAddr, secret: &str, args: &[&str]) -> Output {
-    let mut command = trayscan(&[&["export", "--retry-wait", "0s"], args].concat());
-    command
-        .env("TRAYSCAN_BASE_URL", format!("http://{address}"))
-        .env("TRAYSCAN_CLIENT_ID", "sandbox")
-        .env("TRAYSCAN_CLIENT_SECRET", secret);
-    let ended = command.output();
+/// Exports from `service`, and asserts that no secret was printed.
+#[track_caller]
+pub(crate) fn export(service: &(impl Service + ?Sized), args: &[&str]) -> Output {
+    let ended = trayscan(&["export"]).service(service).args(args).output();
+    let [_, _, secret] = service.access();
     for printed in [&ended.stdout, &ended.stderr] {
-        assert!(!printed.contains(secret), "a secret was printed: {ended:?}");
+        for secret in [&*secret, TOKEN, CURSOR] {
+            assert!(!printed.contains(secret), "a secret was printed: {ended:?}");
+        }
     }
-    // The values of tokens and cursors are unknown here, so look for any long word of these characters.
+    // The tokens and cursors of a server are unknown here, so look for any long word of their characters.
     let is_opaque = |letter: char| letter.is_ascii_alphanumeric() || "-_=".contains(letter);
     let longest = ended
         .stderr
@@ -53,6 +49,14 @@ impl Service for Server {
     fn access(&self) -> [String; 3] {
         let address = format!("http://{}", self.address);
         [address, self.client_id.clone(), self.client_secret.clone()]
+    }
+}
+
+/// An address and a client secret.
+impl Service for (SocketAddr, &str) {
+    fn access(&self) -> [String; 3] {
+        let address = format!("http://{}", self.0);
+        [address, "sandbox".to_owned(), self.1.to_owned()]
     }
 }
 

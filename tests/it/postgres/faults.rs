@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use super::proxy::{COMMIT, COPY, Fault, Proxy};
 use super::{Service, pages_then, serving};
 use crate::database::{Database, shared};
+use crate::fake::{Answer, Batch, FakeService, page};
 use crate::harness::{Output, SOON};
-use crate::scripted::{Answer, Scripted};
-use crate::wire::page;
 
 /// The address of a table behind a proxy.
 fn address_through(proxy: &Proxy, name: &str) -> String {
@@ -68,7 +67,7 @@ fn a_server_that_never_responds_times_out() {
         &ended,
         &["no answer within 0.3 s", "(1 of 1)", "\"retry_later\":true"],
     );
-    assert_eq!(scripted.asked().len(), 0);
+    assert_eq!(scripted.requests().len(), 0);
     assert!(begun.elapsed() < SOON);
 
     // The server accepts the connection and then stalls: at the start of the session, or while copying rows.
@@ -175,7 +174,7 @@ fn a_connection_cut_during_the_load_is_reopened() {
         3 => Fault::CutBefore(b"analyze"),
         _ => Fault::None,
     });
-    let service = pages_then(2, || Answer::ok(page(&[], None)));
+    let service = pages_then(2, || Answer::ok(page::<Batch>(&[], None)));
     let ended = Service::scripted(&service).export(&address_through(&proxy, &name), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_stderr(
@@ -189,7 +188,7 @@ fn a_connection_cut_during_the_load_is_reopened() {
 fn terminated_sessions_are_restarted() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
-    let once: &Scripted = &serving(&[&[]]);
+    let once: &FakeService = &serving(&[&[]]);
     let service = Service::scripted(once);
     let address = database.address(&name, "batches");
     service.load(&address, &[]);
@@ -233,5 +232,5 @@ fn too_many_clients_is_retried() {
     let ended = Service::scripted(&scripted).export(&address, &["--retries", "1"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert_stderr(&ended, &["SQLSTATE 53300", "(1 of 1)"]);
-    assert_eq!(scripted.asked().len(), 0);
+    assert_eq!(scripted.requests().len(), 0);
 }

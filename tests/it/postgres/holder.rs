@@ -1,11 +1,11 @@
 //! Another session that keeps its locks.
 
-use crate::harness::{Run, Running};
 use std::io::Write as _;
 use std::process::Stdio;
 
 use super::wait_for;
 use crate::database::Database;
+use crate::harness::{Run, Running};
 
 /// psql with an open transaction, which ends on drop.
 pub(super) struct Holder {

@@ -95,11 +95,14 @@ fn a_locked_table_skips_the_rehearsal_and_is_waited_for_at_the_end() {
     let service = Service::scripted(&scripted);
     service.load(&address, &[]);
     let _holder = Holder::start(database, &name, "lock table batches");
-    let asked = scripted.asked().len();
+    let asked = scripted.requests().len();
     let ended = service.export(&address, &["--timeout", "300ms"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.stderr.contains("is locked"), "{ended:?}");
-    assert!(scripted.asked().len() > asked, "the batches were fetched");
+    assert!(
+        scripted.requests().len() > asked,
+        "the batches were fetched"
+    );
     // The same if another session is creating the table.
     let other = database.address(&name, "other");
     let _maker = Holder::start(database, &name, "create table other (a text)");

@@ -194,7 +194,7 @@ fn a_pooler_that_rejects_options_is_reported() {
     for words in ["unsupported startup parameter", "pooler", "PGOPTIONS"] {
         assert!(ended.stderr.contains(words), "{words} {ended:?}");
     }
-    assert_eq!(scripted.asked().len(), 0);
+    assert_eq!(scripted.requests().len(), 0);
 }
 
 #[test]

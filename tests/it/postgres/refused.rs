@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 use super::holder::Holder;
 use super::{Service, changed, serving, wait_for, wait_for_exit};
 use crate::database::{Database, shared};
+use crate::fake::{Answer, FakeService, page, token};
 use crate::harness::Output;
-use crate::scripted::{Answer, Scripted};
-use crate::wire::{page, token};
 
 fn assert_stderr(ended: &Output, code: i32, words: &[&str]) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
@@ -104,7 +103,7 @@ fn a_key_that_treats_two_batches_as_equal_is_refused() {
     let address = database.address(&name, "batches");
     let fields = ["--fields", "batch_id,comment"];
     let batches = [changed("x1", &[]), changed("X1", &[])];
-    let scripted = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let scripted = FakeService::with(&batches);
     let service = Service::scripted(&scripted);
     let ended = service.export(&address, &fields);
     let statement =
@@ -112,7 +111,7 @@ fn a_key_that_treats_two_batches_as_equal_is_refused() {
     let why = "\"batch_id\" has the nondeterministic collation \"careless\"";
     assert_stderr(&ended, 8, &[why, statement]);
     assert_eq!(
-        scripted.asked().len(),
+        scripted.requests().len(),
         0,
         "detected before the first request"
     );
@@ -130,7 +129,7 @@ fn a_temporary_table_is_refused() {
         let scripted = serving(&[&[]]);
         let ended = Service::scripted(&scripted).export(&address, &[]);
         assert_stderr(&ended, 2, &["is a temporary table", "`table=schema.name`"]);
-        assert_eq!(scripted.asked().len(), 0, "{address}");
+        assert_eq!(scripted.requests().len(), 0, "{address}");
     }
 }
 
@@ -161,7 +160,7 @@ fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) 
     if at_start {
         hold();
     }
-    let scripted = Scripted::start(move |asked| {
+    let scripted = FakeService::start(move |asked| {
         if asked.path().ends_with("/auth") {
             return token();
         }

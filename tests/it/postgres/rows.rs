@@ -2,9 +2,8 @@
 
 use super::{Service, pages_then, serving};
 use crate::database::{Database, shared};
+use crate::fake::{Answer, Batch, page};
 use crate::harness::Server;
-use crate::scripted::Answer;
-use crate::wire::page;
 
 #[test]
 fn unchanged_rows_are_neither_written_nor_locked() {
@@ -124,7 +123,7 @@ fn a_full_disk_for_the_row_buffer_is_reported() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");
-    let service = pages_then(4, || Answer::ok(page(&[], None)));
+    let service = pages_then(4, || Answer::ok(page::<Batch>(&[], None)));
     let command = Service::scripted(&service).command(&["export", "-o", &address]);
     let limit = ["sh", "-c", "ulimit -f 8192; exec \"$@\"", "sh"];
     let ended = command.under(&limit).output().expect(8);

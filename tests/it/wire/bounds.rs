@@ -1,16 +1,16 @@
 //! Endless responses: bounded in memory and in messages.
 
-use crate::harness::Run;
 use std::fs;
 
 use super::{
-    Exported, batch, batch_with, configured, export, fields, for_auth, in_parallel, object,
-    one_page, page, run, service,
+    Exported, batch, batch_with, configured, export, for_auth, in_parallel, one_page, page, run,
+    service, with_many_fields,
 };
-use crate::scripted::{Answer, Scripted, bomb};
+use crate::fake::{Answer, FakeService, bomb};
+use crate::harness::Run;
 
 /// Runs an export and returns its peak memory in kilobytes.
-pub(super) fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
+pub(super) fn measured(service: &FakeService, args: &[&str]) -> (Exported, u64) {
     let record = tempfile::NamedTempFile::new().unwrap();
     let mut command = Run::new("/usr/bin/time");
     command.env_clear();
@@ -127,8 +127,9 @@ fn decompression_bombs_in_token_and_error_responses_are_bounded() {
         return;
     }
     let bomb = bomb("{\"access_token\":\"", "x", "\"}");
-    let auth =
-        |status| Scripted::answering(vec![Answer::packed(status, bomb.clone())], vec![one_page()]);
+    let auth = |status| {
+        FakeService::answering(vec![Answer::packed(status, bomb.clone())], vec![one_page()])
+    };
     for (status, code) in [(200, 7), (401, 4), (422, 6), (500, 5)] {
         let (exported, peak) = measured(&auth(status), &[]);
         assert_eq!(exported.code, code, "{}", exported.stderr);
@@ -204,9 +205,8 @@ fn long_values_of_an_invalid_batch_are_truncated_in_messages() {
 
 #[test]
 fn a_batch_with_too_many_fields_is_refused_quickly() {
-    let mut many = fields("b1");
-    many.extend((0..50_000).map(|number| (format!("f{number}"), "1".to_owned())));
-    let exported = export(&service([Answer::ok(page(&[object(&many)], None))]), &[]).expect(7);
+    let many = with_many_fields((0..50_000).map(|number| format!("f{number}")));
+    let exported = export(&service([Answer::ok(page(&[many], None))]), &[]).expect(7);
     assert!(
         exported.has("it has too many fields (more than"),
         "{}",

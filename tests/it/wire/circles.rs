@@ -2,18 +2,18 @@
 
 use tempfile::TempDir;
 
-use super::{TOKEN, batch, configured, cursor, export, page, token};
+use super::{TOKEN, batch, configured, export, page, token};
 use crate::export::with;
+use crate::fake::{Answer, FakeService, cursor};
 use crate::harness::{export as export_from, trayscan};
-use crate::scripted::{Answer, Scripted};
 
 /// More requests than a client may send, even if it reads ahead. Later requests get a different error.
 const TOO_MANY: usize = 2000;
 
 /// A version 2 service that refuses dates. Page `n` contains the batches `ids(n)`, and every page except
 /// `last` has a new cursor.
-fn service(ids: fn(usize) -> Vec<usize>, last: usize) -> Scripted {
-    Scripted::start(move |asked| {
+fn service(ids: fn(usize) -> Vec<usize>, last: usize) -> FakeService {
+    FakeService::start(move |asked| {
         if asked.path() == "/v2/auth" {
             return token();
         }
@@ -72,7 +72,7 @@ fn ten_pages_without_new_batches_fail() {
             let message = "the last 10 pages contained no new batches";
             assert!(exported.has(message), "{args:?}: {}", exported.stderr);
             assert!(exported.has("GET /v2/batches"), "{}", exported.stderr);
-            let asked = service.asked_for("/batches").len();
+            let asked = service.requests_for("/batches").len();
             assert!(asked >= pages, "{args:?}: {asked} requests");
             if args.contains(&"--limit") {
                 assert_eq!(asked, pages, "{args:?}");
@@ -157,7 +157,7 @@ fn the_embedded_service_can_ignore_cursors() {
 #[test]
 fn a_sync_fails_with_the_same_error_and_keeps_received_batches() {
     // Both kinds: always new cursors, and always the same cursor.
-    let same_cursor = Scripted::start(|asked| match asked.path() {
+    let same_cursor = FakeService::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         _ => Answer::ok(page(
             &[batch("b0"), batch("b1"), batch("b2")],
@@ -179,12 +179,12 @@ fn a_sync_fails_with_the_same_error_and_keeps_received_batches() {
             let path = folder.path().join("a.db");
             let mut command = configured(trayscan(&["sync"]), &service.base_url());
             command.arg(&path).args(["--parallel", workers]);
-            let before = service.asked_for("/batches").len();
+            let before = service.requests_for("/batches").len();
             let ended = command.output().expect(7);
             assert!(ended.stderr.contains(message), "{ended:?}");
             assert!(!ended.stderr.contains(TOKEN), "{ended:?}");
             assert!(!ended.stderr.contains("up to date"), "{ended:?}");
-            let asked = service.asked_for("/batches").len() - before;
+            let asked = service.requests_for("/batches").len() - before;
             assert!(asked < 600, "{asked} requests");
             let db = rusqlite::Connection::open(&path).unwrap();
             let count: i64 = db

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{CURSOR, TOKEN, batch, cursor, export, in_parallel, one_page, page, service, token};
-use crate::scripted::{Answer, Framing, Scripted};
+use super::{CURSOR, TOKEN, batch, export, in_parallel, one_page, page, service, token};
+use crate::fake::{Answer, Batch, FakeService, Framing, cursor};
 
 /// Pages of one small batch each. The first response for page `k` is cut at byte `k`, except for the last page.
-fn cut_pages(framing: Framing, reset: bool, pages: usize) -> Scripted {
-    Scripted::start(move |asked| {
+fn cut_pages(framing: Framing, reset: bool, pages: usize) -> FakeService {
+    FakeService::start(move |asked| {
         if asked.path().ends_with("/auth") {
             return token();
         }
@@ -52,7 +52,7 @@ fn a_page_truncated_at_any_byte_is_retried_without_loss() {
             assert_eq!(exported.code, 0, "{framing:?} {}", exported.stderr);
             let expected: Vec<String> = (0..=pages).map(|number| format!("b{number:04}")).collect();
             assert_eq!(exported.ids(), expected, "{framing:?}");
-            let tries = service.asked_for("/batches").len();
+            let tries = service.requests_for("/batches").len();
             assert_eq!(
                 tries,
                 2 * pages + 1,
@@ -70,7 +70,7 @@ fn a_page_truncated_at_any_byte_is_retried_without_loss() {
 #[test]
 fn a_page_that_is_always_truncated_is_never_accepted() {
     in_parallel(&Framing::ALL, |&framing| {
-        let whole = Answer::framed(200, framing, page(&[], None).as_bytes());
+        let whole = Answer::framed(200, framing, page::<Batch>(&[], None).as_bytes());
         let exported = export(&service([whole.clone()]), &[]).expect(0);
         assert_eq!(exported.ids(), [""; 0], "{framing:?}");
         // Cut at a different byte each time, so that one run covers them all.
@@ -79,7 +79,7 @@ fn a_page_that_is_always_truncated_is_never_accepted() {
         let exported = export(&service, &["--retries", &retries]);
         assert_eq!(exported.code, 5, "{framing:?}: {}", exported.stderr);
         assert_eq!(
-            service.asked_for("/batches").len(),
+            service.requests_for("/batches").len(),
             whole.len(),
             "{framing:?}"
         );
@@ -98,7 +98,7 @@ fn a_version_1_response_truncated_at_any_byte_is_retried() {
         assert_eq!(exported.code, 0, "{framing:?} {}", exported.stderr);
         assert_eq!(exported.ids(), ["b1"], "{framing:?}");
         assert_eq!(
-            service.asked_for("/batches").len(),
+            service.requests_for("/batches").len(),
             whole.len() + 1,
             "{framing:?}"
         );
@@ -112,17 +112,17 @@ fn a_token_response_truncated_at_any_byte_is_retried() {
         let whole = Answer::framed(200, framing, body.as_bytes());
         let cuts = (0..whole.len()).map(|place| whole.clone().cut_at(place));
         let auth = cuts.chain([whole.clone()]).collect();
-        let service = Scripted::answering(auth, vec![one_page()]);
+        let service = FakeService::answering(auth, vec![one_page()]);
         let exported = export(&service, &["--retries", &whole.len().to_string()]);
         assert_eq!(exported.code, 0, "{framing:?} {}", exported.stderr);
         assert_eq!(
-            service.asked_for("/auth").len(),
+            service.requests_for("/auth").len(),
             whole.len() + 1,
             "{framing:?}"
         );
         let bearer = format!("Bearer {TOKEN}");
         assert_eq!(
-            service.asked_for("/batches")[0].headers("authorization"),
+            service.requests_for("/batches")[0].headers("authorization"),
             [&bearer]
         );
     });
@@ -140,7 +140,7 @@ fn a_page_with_a_wrong_content_length_is_rejected() {
         let wrong = Answer::ok(&body).claiming(length);
         let service = service([wrong.clone(), one_page()]);
         assert_eq!(export(&service, &[]).expect(0).ids(), ["b1"], "{length}");
-        assert_eq!(service.asked_for("/batches").len(), 2, "{length}");
+        assert_eq!(service.requests_for("/batches").len(), 2, "{length}");
     }
 }
 
@@ -154,7 +154,7 @@ fn a_page_with_a_wrong_gzip_checksum_is_rejected() {
     gzipped[place] ^= 1;
     let service = service([Answer::packed(200, gzipped), good]);
     assert_eq!(export(&service, &[]).expect(0).ids(), ["b1"]);
-    assert_eq!(service.asked_for("/batches").len(), 2);
+    assert_eq!(service.requests_for("/batches").len(), 2);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_response_that_never_decompresses_is_a_protocol_error() {
     let service = service([plain]);
     let exported = export(&service, &[]).expect(7);
     assert!(exported.has("the response cannot be decompressed"));
-    assert_eq!(service.asked_for("/batches").len(), 2, "retried once");
+    assert_eq!(service.requests_for("/batches").len(), 2, "retried once");
 }
 
 /// Compresses `text` with gzip.
@@ -181,7 +181,7 @@ fn a_service_that_always_resets_is_unavailable() {
         let service = service([one_page().cut_at(place).reset()]);
         let exported = export(&service, &["--retries", "2"]).expect(5);
         assert_eq!(
-            service.asked_for("/batches").len(),
+            service.requests_for("/batches").len(),
             3,
             "{}",
             exported.stderr

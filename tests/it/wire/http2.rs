@@ -11,7 +11,8 @@ use std::thread;
 use rustls::{ServerConnection, StreamOwned};
 use serde_json::json;
 
-use super::{Exported, TOKEN, batch, configured, cursor, page, run};
+use super::{Exported, TOKEN, batch, configured, page, run};
+use crate::fake::cursor;
 use crate::harness::trayscan;
 use crate::tls::Identity;
 

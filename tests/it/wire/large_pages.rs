@@ -2,7 +2,7 @@
 
 use super::bounds::{can_measure, measured};
 use super::{batch, export, page, service};
-use crate::scripted::{Answer, Framing};
+use crate::fake::{Answer, Framing};
 
 /// Returns a page of batches from `first` on, of at least this many mebibytes, and its number of batches.
 fn page_of(first: usize, mebibytes: usize) -> (String, usize) {

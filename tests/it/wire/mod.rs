@@ -50,16 +50,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::fake::{Answer, Batch, CURSOR, FakeService, SECRET, TOKEN, page, token};
 use crate::harness::{Output, Run, trayscan};
-use crate::scripted::{Answer, Scripted};
 
-/// Contains characters that JSON, forms and URLs encode differently.
-const SECRET: &str = "s3cret\"/+&x\u{f6}-9f2";
-const TOKEN: &str = "token-4711-abcdefgh";
-/// The start of every cursor.
-const CURSOR: &str = "crsr-";
 /// The longest time that any export here may take.
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -151,85 +146,33 @@ fn run(mut command: Run, args: &[&str]) -> Exported {
 }
 
 #[track_caller]
-fn export(service: &Scripted, args: &[&str]) -> Exported {
+fn export(service: &FakeService, args: &[&str]) -> Exported {
     run(configured(trayscan(&[]), &service.base_url()), args)
 }
 
-/// The fields of a batch, as names and JSON.
-pub(crate) fn fields(id: &str) -> Vec<(String, String)> {
-    let mut fields = vec![
-        ("batch_id".to_owned(), json!(id).to_string()),
-        ("batch_name".to_owned(), "\"Tray\"".to_owned()),
-        (
-            "batch_creation_date".to_owned(),
-            "\"2026-05-01T06:00:00Z\"".to_owned(),
-        ),
-        ("number_of_images".to_owned(), "12".to_owned()),
-        ("warnings".to_owned(), "false".to_owned()),
-        ("total_cells_per_tray".to_owned(), "128".to_owned()),
-        ("avg_germination_rate".to_owned(), "\"87.50\"".to_owned()),
-    ];
-    let nulls = [
-        "crop_type",
-        "avg_germinated_seedlings",
-        "avg_non_germinated_seedlings",
-        "avg_usable_seedlings",
-        "avg_non_usable_cells",
-        "avg_usable_seedling_rate",
-        "avg_coefficient_of_variation",
-        "avg_median_seedling_size_mm2",
-        "scanned_by_email",
-        "analysis_link",
-        "comment",
-    ];
-    fields.extend(nulls.map(|name| (name.to_owned(), "null".to_owned())));
-    fields
-}
-
-pub(crate) fn object(fields: &[(String, String)]) -> String {
-    let members: Vec<String> = fields
-        .iter()
-        .map(|(name, value)| format!("{}:{value}", json!(name)))
-        .collect();
-    format!("{{{}}}", members.join(","))
-}
-
 fn batch(id: &str) -> String {
-    object(&fields(id))
+    Batch::new(id).text()
 }
 
 /// A valid batch except for `field`, which is `value`, or absent.
 fn batch_with(id: &str, field: &str, value: Option<&str>) -> String {
-    let mut fields = fields(id);
-    let place = fields.iter().position(|(name, _)| name == field);
-    match (place, value) {
-        (Some(place), Some(value)) => value.clone_into(&mut fields[place].1),
-        (Some(place), None) => drop(fields.remove(place)),
-        (None, value) => fields.push((field.to_owned(), value.unwrap().to_owned())),
+    let batch = Batch::new(id);
+    match value {
+        Some(value) => batch.with(field, value),
+        None => batch.without(field),
     }
-    object(&fields)
+    .text()
 }
 
-pub(crate) fn page(batches: &[String], next: Option<&str>) -> String {
-    format!(
-        "{{\"data\":[{}],\"next_token\":{}}}",
-        batches.join(","),
-        json!(next)
-    )
-}
-
-pub(crate) fn cursor(number: usize) -> String {
-    format!("{CURSOR}{number:04}")
-}
-
-/// A token response.
-pub(crate) fn token() -> Answer {
-    Answer::ok(json!({ "access_token": TOKEN, "token_type": "bearer" }).to_string())
+/// A batch with these fields too, each 1.
+fn with_many_fields(names: impl Iterator<Item = String>) -> String {
+    let more: Vec<String> = names.map(|name| format!(",\"{name}\":1")).collect();
+    batch("b1").replacen('}', &(more.concat() + "}"), 1)
 }
 
 /// A service that returns these responses for batches; the last one repeats.
-fn service(batches: impl IntoIterator<Item = Answer>) -> Scripted {
-    Scripted::answering(vec![token()], batches.into_iter().collect())
+fn service(batches: impl IntoIterator<Item = Answer>) -> FakeService {
+    FakeService::answering(vec![token()], batches.into_iter().collect())
 }
 
 fn one_page() -> Answer {
@@ -251,6 +194,6 @@ fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
 }
 
 /// A service that returns `answer` for auth.
-fn for_auth(answer: Answer) -> Scripted {
-    Scripted::answering(vec![answer], vec![one_page()])
+fn for_auth(answer: Answer) -> FakeService {
+    FakeService::answering(vec![answer], vec![one_page()])
 }

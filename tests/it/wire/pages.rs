@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use super::{
-    CURSOR, TOKEN, batch, batch_with, cursor, export, fields, for_auth, in_parallel, object, page,
-    service, token,
+    CURSOR, TOKEN, batch, batch_with, export, for_auth, in_parallel, page, service, token,
 };
-use crate::scripted::{Answer, Asked, Scripted};
+use crate::fake::{Answer, Batch, FakeService, Received, cursor, list};
 
 #[test]
 fn a_body_that_is_not_a_json_page_is_a_protocol_error() {
@@ -59,7 +58,7 @@ fn a_body_that_is_not_a_json_page_is_a_protocol_error() {
             exported.stderr
         );
         assert_eq!(
-            service.asked_for("/batches").len(),
+            service.requests_for("/batches").len(),
             1,
             "{shown}: it would not get better"
         );
@@ -117,15 +116,7 @@ fn invalid(id: &str) -> Vec<(String, &'static str)> {
         invalid.push((batch_with(id, field, Some(value)), field));
     }
     for field in ["batch_name", "comment", "batch_id"] {
-        let mut repeated = fields(id);
-        repeated.push(
-            repeated
-                .iter()
-                .find(|(name, _)| name == field)
-                .unwrap()
-                .clone(),
-        );
-        invalid.push((object(&repeated), field));
+        invalid.push((Batch::new(id).with_twice(field).text(), field));
     }
     let escaped = batch(id).replacen('{', "{\"comm\\u0065nt\":\"x\",", 1);
     invalid.push((escaped, "comment"));
@@ -149,7 +140,7 @@ fn an_invalid_batch_fails_with_page_batch_and_field() {
         ] {
             assert!(exported.has(words), "{words} in {invalid}\n{stderr}");
         }
-        assert_eq!(service.asked_for("/batches").len(), 2, "{invalid}");
+        assert_eq!(service.requests_for("/batches").len(), 2, "{invalid}");
     });
 }
 
@@ -232,14 +223,14 @@ fn a_next_token_that_is_neither_string_nor_null_is_a_protocol_error() {
         let service = service([Answer::ok(format!("{{\"data\":[{good}]{end}}}"))]);
         let exported = export(&service, &[]).expect(7);
         assert!(exported.has("next_token"), "{end}: {}", exported.stderr);
-        assert_eq!(service.asked_for("/batches").len(), 1, "{end}");
+        assert_eq!(service.requests_for("/batches").len(), 1, "{end}");
     }
 }
 
 #[test]
 fn repeated_cursors_fail_the_run() {
     for round in [1, 2, 5] {
-        let service = Scripted::start(move |asked| {
+        let service = FakeService::start(move |asked| {
             if asked.path().ends_with("/auth") {
                 return token();
             }
@@ -248,7 +239,7 @@ fn repeated_cursors_fail_the_run() {
         });
         let exported = export(&service, &[]).expect(7);
         assert!(exported.has("next_token"), "{}", exported.stderr);
-        assert_eq!(service.asked_for("/batches").len(), round + 1);
+        assert_eq!(service.requests_for("/batches").len(), round + 1);
     }
 }
 
@@ -256,7 +247,7 @@ fn repeated_cursors_fail_the_run() {
 fn a_cursor_that_is_always_refused_fails_with_a_clear_message() {
     for status in [400, 404, 410, 422] {
         let first = Answer::ok(page(&[batch("b1")], Some(&cursor(1))));
-        let service = Scripted::start(move |asked| {
+        let service = FakeService::start(move |asked| {
             if asked.path().ends_with("/auth") {
                 token()
             } else if asked.query("next_token").is_some() {
@@ -275,17 +266,17 @@ fn a_cursor_that_is_always_refused_fails_with_a_clear_message() {
 fn an_empty_page_with_a_cursor_is_not_the_end() {
     let odd = format!("{CURSOR}\u{f6}&=+ %2F\"\\");
     let service = service([
-        Answer::ok(page(&[], Some(&cursor(1)))),
-        Answer::ok(page(&[], Some(&odd))),
+        Answer::ok(page::<Batch>(&[], Some(&cursor(1)))),
+        Answer::ok(page::<Batch>(&[], Some(&odd))),
         Answer::ok(page(&[batch("b1")], Some(&cursor(3)))),
-        Answer::ok(page(&[], None)),
+        Answer::ok(page::<Batch>(&[], None)),
     ]);
     assert_eq!(
         export(&service, &["--start", "2026"]).expect(0).ids(),
         ["b1"]
     );
     let cursors: Vec<Option<String>> = service
-        .asked_for("/batches")
+        .requests_for("/batches")
         .iter()
         .map(|asked| asked.query("next_token"))
         .collect();
@@ -294,7 +285,7 @@ fn an_empty_page_with_a_cursor_is_not_the_end() {
         [None, Some(cursor(1)), Some(odd), Some(cursor(3))],
         "cursors are sent back unchanged"
     );
-    for asked in service.asked_for("/batches") {
+    for asked in service.requests_for("/batches") {
         assert_eq!(
             asked.query("start_date").as_deref(),
             Some("2026-01-01T00:00:00Z")
@@ -305,12 +296,12 @@ fn an_empty_page_with_a_cursor_is_not_the_end() {
 #[test]
 fn lenient_counts_batches_sent_by_version_1_rather_than_kept() {
     // 1500 batches, one every 30 seconds; one has no id, and a response has at most 1000.
-    let script = |asked: &Asked| {
+    let script = |asked: &Received| {
         if asked.path().ends_with("/auth") {
             return token();
         }
         let (start, end) = (asked.query("start_date"), asked.query("end_date"));
-        let batches: Vec<String> = (0..1500)
+        let batches: Vec<Batch> = (0..1500)
             .map(|number| {
                 let (hour, minute, second) = (number / 120, number / 2 % 60, number % 2 * 30);
                 (
@@ -324,19 +315,16 @@ fn lenient_counts_batches_sent_by_version_1_rather_than_kept() {
             })
             .take(1000)
             .map(|(number, date)| {
-                let id = (number != 7).then(|| json!(format!("b{number}")).to_string());
-                let mut fields = fields("x");
-                fields[2].1 = json!(date).to_string();
-                match id {
-                    Some(id) => fields[0].1 = id,
-                    None => drop(fields.remove(0)),
+                let batch = Batch::new(&format!("b{number}")).created(&date);
+                match number {
+                    7 => batch.without("batch_id"),
+                    _ => batch,
                 }
-                object(&fields)
             })
             .collect();
-        Answer::ok(format!("[{}]", batches.join(",")))
+        Answer::ok(list(&batches))
     };
-    let service = Scripted::start(script);
+    let service = FakeService::start(script);
     let exported = export(&service, &["--api", "v1", "--lenient"]).expect(0);
     assert_eq!(
         exported.ids().len(),
@@ -356,11 +344,10 @@ fn data_issues_are_reported_even_if_a_limit_ends_the_run() {
 
 #[test]
 fn data_issues_use_the_correct_singular_or_plural() {
-    let mut first = fields("a");
-    first.retain(|(name, _)| name != "comment" && name != "crop_type");
+    let first = Batch::new("a").without("comment").without("crop_type");
     let formula = batch_with("b", "comment", Some("\"=1+1\""));
     let none = batch_with("c", "scanned_by_email", None);
-    let batches = [object(&first), formula.clone(), none.clone()];
+    let batches = [first.text(), formula.clone(), none.clone()];
     let exported = export(&service([Answer::ok(page(&batches, None))]), &["-f", "csv"]).expect(0);
     let absent = "`crop_type`, `scanned_by_email`, `comment` are missing in some batches; they count as null";
     assert!(exported.has(absent), "{}", exported.stderr);
@@ -395,7 +382,7 @@ fn an_unrequested_partial_response_is_rejected() {
     let batches = service([part]);
     let exported = export(&batches, &["-vv"]).expect(7);
     assert!(exported.has("answered 206"), "{}", exported.stderr);
-    assert_eq!(batches.asked_for("/batches").len(), 1);
+    assert_eq!(batches.requests_for("/batches").len(), 1);
     let json = json!({ "access_token": TOKEN }).to_string();
     export(&for_auth(Answer::status(206, json)), &[]).expect(7);
 }

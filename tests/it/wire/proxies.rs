@@ -10,8 +10,8 @@ use rustls::{ServerConnection, StreamOwned};
 
 use super::http2::Closing;
 use super::{Exported, configured, one_page, run, token};
+use crate::fake::{Answer, FakeService};
 use crate::harness::{Run, trayscan};
-use crate::scripted::{Answer, Scripted};
 use crate::tls::Identity;
 
 /// A host that is not this machine, so that a proxy is used. The name is reserved and never resolves.
@@ -30,7 +30,7 @@ fn export_with(base_url: &str, variables: &[(&str, &str)], args: &[&str]) -> Exp
 
 #[test]
 fn an_unusable_proxy_is_a_usage_error_and_nothing_is_sent() {
-    let trap = Scripted::answering(vec![token()], vec![one_page()]);
+    let trap = FakeService::answering(vec![token()], vec![one_page()]);
     let port = trap.address.port();
     let own_address = format!("http://127.0.0.1:{port}");
     for (value, says) in [
@@ -81,7 +81,7 @@ fn a_proxy_that_refuses_is_reported_and_not_retried() {
         ),
         (405, 6, "the proxy refused the connection", "NO_PROXY"),
     ] {
-        let proxy = Scripted::start(move |_| Answer::status(status, "<h1>No</h1>"));
+        let proxy = FakeService::start(move |_| Answer::status(status, "<h1>No</h1>"));
         let address = proxy.address;
         let value = format!("http://me:{PASSWORD}@{address}");
         let variables = [("HTTPS_PROXY", value.as_str())];
@@ -98,7 +98,7 @@ fn a_proxy_that_refuses_is_reported_and_not_retried() {
         assert!(checked.stdout.contains(&step), "{checked:?}");
         assert!(!checked.stdout.contains(PASSWORD), "{checked:?}");
         // One for the request and one to find the status; the same for `check`.
-        let asked = proxy.asked();
+        let asked = proxy.requests();
         assert_eq!(asked.len(), 4, "{:?}", proxy.names());
         for asked in asked {
             assert_eq!(asked.name(), "CONNECT scan.test.invalid:8443");
@@ -118,7 +118,7 @@ fn a_proxy_that_cannot_reach_the_service_is_unavailable() {
         Answer::raw("nonsense\r\n"),
         Answer::ok("").cut_at(0),
     ] {
-        let proxy = Scripted::start(move |_| answer.clone());
+        let proxy = FakeService::start(move |_| answer.clone());
         let value = format!("{}", proxy.address);
         let variables = [("ALL_PROXY", value.as_str())];
         let exported = export_with("https://scan.test.invalid", &variables, &[]).expect(5);
@@ -146,17 +146,17 @@ fn an_unreachable_proxy_is_named() {
 
 #[test]
 fn plain_requests_go_through_the_proxy_or_fail() {
-    let proxy = Scripted::answering(vec![token()], vec![one_page()]);
+    let proxy = FakeService::answering(vec![token()], vec![one_page()]);
     let value = format!("http://me:{PASSWORD}@{}", proxy.address);
     let variables = [("http_proxy", value.as_str())];
     let base_url = "http://scan.test.invalid";
     let exported = export_with(base_url, &variables, &["--allow-http"]).expect(0);
     assert_eq!(exported.ids(), ["b1"]);
-    for asked in proxy.asked() {
+    for asked in proxy.requests() {
         assert!(asked.target.starts_with(base_url), "{asked:?}");
         assert_eq!(asked.headers("proxy-authorization").len(), 1);
     }
-    let proxy = Scripted::start(|_| Answer::status(407, ""));
+    let proxy = FakeService::start(|_| Answer::status(407, ""));
     let value = proxy.base_url();
     let variables = [("http_proxy", value.as_str())];
     let exported = export_with(base_url, &variables, &["--allow-http"]).expect(4);
@@ -166,7 +166,7 @@ fn plain_requests_go_through_the_proxy_or_fail() {
         exported.stderr
     );
     assert!(exported.has("http_proxy"), "{}", exported.stderr);
-    assert_eq!(proxy.asked().len(), 1);
+    assert_eq!(proxy.requests().len(), 1);
 }
 
 /// Starts a proxy that opens every tunnel to `service` and records the requests.

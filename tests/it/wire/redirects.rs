@@ -1,11 +1,11 @@
 //! Redirects: followed only within the service, and never with the credentials.
 
-use super::{TOKEN, cursor, export, for_auth, in_parallel, one_page, service, token};
-use crate::scripted::{Answer, Scripted};
+use super::{TOKEN, export, for_auth, in_parallel, one_page, service, token};
+use crate::fake::{Answer, FakeService, cursor};
 
 #[test]
 fn a_redirect_to_another_origin_is_never_followed() {
-    let trap = Scripted::answering(vec![token()], vec![one_page()]);
+    let trap = FakeService::answering(vec![token()], vec![one_page()]);
     let other = trap.base_url();
     let port = trap.address.port();
     let places = [
@@ -24,7 +24,7 @@ fn a_redirect_to_another_origin_is_never_followed() {
         for service in [for_auth(redirect.clone()), service([redirect.clone()])] {
             let exported = export(&service, &["-vv"]);
             assert_eq!(exported.code, 13, "{status} {place}: {}", exported.stderr);
-            let last = service.asked().pop().unwrap();
+            let last = service.requests().pop().unwrap();
             assert_eq!(last.nth, 0, "{status} {place}: asked once");
         }
     });
@@ -34,7 +34,7 @@ fn a_redirect_to_another_origin_is_never_followed() {
 #[test]
 fn a_get_redirect_within_the_service_is_followed() {
     for status in [301, 302, 303, 307, 308] {
-        let service = Scripted::start(move |asked| match asked.path() {
+        let service = FakeService::start(move |asked| match asked.path() {
             "/v2/auth" => token(),
             "/v2/batches" => Answer::redirect(status, "/elsewhere/batches?page=1"),
             "/elsewhere/batches" => one_page(),
@@ -45,7 +45,7 @@ fn a_get_redirect_within_the_service_is_followed() {
             ["b1"],
             "{status}"
         );
-        let last = service.asked().pop().unwrap();
+        let last = service.requests().pop().unwrap();
         assert_eq!(
             (last.method.as_str(), last.target.as_str()),
             ("GET", "/elsewhere/batches?page=1")
@@ -56,7 +56,7 @@ fn a_get_redirect_within_the_service_is_followed() {
 
 #[test]
 fn a_redirect_with_a_password_does_not_change_the_credentials() {
-    let service = Scripted::start(|asked| match asked.path() {
+    let service = FakeService::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         "/v2/batches" => {
             let host = asked.headers("host")[0].to_owned();
@@ -66,7 +66,7 @@ fn a_redirect_with_a_password_does_not_change_the_credentials() {
     });
     let exported = export(&service, &["--api", "v2", "-vv"]);
     assert!(!exported.has("hunter2"), "{}", exported.stderr);
-    for asked in service.asked_for("/elsewhere") {
+    for asked in service.requests_for("/elsewhere") {
         assert_eq!(
             asked.headers("authorization"),
             [format!("Bearer {TOKEN}")],
@@ -78,7 +78,7 @@ fn a_redirect_with_a_password_does_not_change_the_credentials() {
 #[test]
 fn credentials_do_not_follow_a_redirect() {
     for status in [301, 302, 303, 307, 308] {
-        let service = Scripted::start(move |asked| match asked.path() {
+        let service = FakeService::start(move |asked| match asked.path() {
             "/v2/auth" => Answer::redirect(status, "/elsewhere/auth"),
             _ => token(),
         });
@@ -91,26 +91,26 @@ fn credentials_do_not_follow_a_redirect() {
 
 #[test]
 fn a_redirect_loop_fails() {
-    let service = Scripted::start(|asked| match asked.path() {
+    let service = FakeService::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         _ => Answer::redirect(302, &format!("/v2/batches?round={}", asked.nth % 2)),
     });
     export(&service, &[]).expect(7);
     assert!(
-        service.asked_for("/batches").len() <= 12,
+        service.requests_for("/batches").len() <= 12,
         "{}",
-        service.asked().len()
+        service.requests().len()
     );
     // Every redirect leads to a new address.
-    let service = Scripted::start(|asked| match asked.path() {
+    let service = FakeService::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         _ => Answer::redirect(302, &format!("/v2/batches?round={}", asked.nth)),
     });
     export(&service, &[]).expect(7);
     assert!(
-        service.asked_for("/batches").len() <= 12,
+        service.requests_for("/batches").len() <= 12,
         "{}",
-        service.asked().len()
+        service.requests().len()
     );
 }
 
@@ -122,7 +122,7 @@ fn a_redirect_without_a_usable_location_is_a_protocol_error() {
     for status in [300, 304, 302] {
         let service = service([Answer::status(status, "")]);
         export(&service, &[]).expect(7);
-        assert_eq!(service.asked_for("/batches").len(), 1);
+        assert_eq!(service.requests_for("/batches").len(), 1);
     }
 }
 
@@ -142,7 +142,7 @@ fn a_failure_after_a_redirect_names_its_destination() {
             "too many redirects, the last one to /sign-in/…",
         ),
     ] {
-        let service = Scripted::start(move |asked| match asked.path() {
+        let service = FakeService::start(move |asked| match asked.path() {
             "/v2/auth" => token(),
             "/v2/batches" => {
                 let place = format!("/sign-in/{TOKEN}?next_token={}&a=1", cursor(1));

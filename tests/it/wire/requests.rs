@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{
-    SECRET, TOKEN, batch, configured, cursor, export, for_auth, in_parallel, one_page, page, run,
-    service, token,
+    SECRET, TOKEN, batch, configured, export, for_auth, in_parallel, one_page, page, run, service,
+    token,
 };
+use crate::fake::{Answer, FakeService, Framing, cursor};
 use crate::harness::{SOON, trayscan};
-use crate::scripted::{Answer, Framing, Scripted};
 
 #[test]
 fn plain_http_to_another_host_is_refused_at_once() {
@@ -61,7 +61,7 @@ fn a_base_url_with_a_password_is_refused_and_not_shown() {
 #[test]
 fn requests_have_exactly_the_required_headers_and_bodies() {
     let cookie = |answer: Answer| answer.header("Set-Cookie", "session=abc; Path=/");
-    let service = Scripted::answering(
+    let service = FakeService::answering(
         vec![cookie(token())],
         vec![
             cookie(Answer::redirect(302, "/v2/batches?moved=1")),
@@ -70,7 +70,7 @@ fn requests_have_exactly_the_required_headers_and_bodies() {
         ],
     );
     assert_eq!(export(&service, &[]).expect(0).ids(), ["b1", "b2"]);
-    let asked = service.asked();
+    let asked = service.requests();
     assert_eq!(asked.len(), 4, "{:?}", service.names());
     for asked in &asked {
         let agent = asked.headers("user-agent");
@@ -148,7 +148,7 @@ fn a_service_that_never_answers_times_out() {
             "{:?}",
             exported.took
         );
-        let tries = service.asked().pop().unwrap().nth + 1;
+        let tries = service.requests().pop().unwrap().nth + 1;
         assert_eq!(tries, 2, "{}", exported.stderr);
     });
 }

@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use super::{export, for_auth, in_parallel, one_page, service, token};
-use crate::scripted::{Answer, Asked, Scripted};
+use crate::fake::{Answer, FakeService, Received};
 
-fn gaps(asked: &[Asked]) -> Vec<Duration> {
+fn gaps(asked: &[Received]) -> Vec<Duration> {
     let pairs = asked.windows(2);
     pairs
         .map(|pair| pair[1].at.duration_since(pair[0].at).unwrap_or_default())
@@ -21,9 +21,9 @@ fn retry_after_in_seconds_is_the_minimum_delay() {
         } else {
             (vec![token()], vec![busy, one_page()], "/batches")
         };
-        let service = Scripted::answering(auth, batches);
+        let service = FakeService::answering(auth, batches);
         export(&service, &[]).expect(0);
-        let gaps = gaps(&service.asked_for(end));
+        let gaps = gaps(&service.requests_for(end));
         assert!(
             matches!(gaps[..], [gap] if gap >= Duration::from_millis(990)),
             "{gaps:?}"
@@ -38,7 +38,7 @@ fn retry_after_as_a_date_is_the_minimum_delay() {
     let busy = Answer::error(503, "busy").header("Retry-After", &date);
     let service = service([busy, one_page()]);
     export(&service, &[]).expect(0);
-    let asked = service.asked_for("/batches");
+    let asked = service.requests_for("/batches");
     let when = httpdate::parse_http_date(&date).unwrap();
     assert!(
         asked[1].at >= when - Duration::from_millis(20),
@@ -71,7 +71,7 @@ fn a_503_waits_for_the_configured_delay_each_time() {
     let failing = Answer::error(503, "sick");
     let service = service([failing.clone(), failing.clone(), failing, one_page()]);
     let exported = export(&service, &["--retries", "3", "--retry-wait", "400ms"]).expect(0);
-    let gaps = gaps(&service.asked_for("/batches"));
+    let gaps = gaps(&service.requests_for("/batches"));
     assert_eq!(gaps.len(), 3);
     for gap in gaps {
         let millis = gap.as_millis();
@@ -94,7 +94,7 @@ fn other_errors_back_off_exponentially_from_a_quarter() {
         one_page(),
     ]);
     export(&service, &["--retries", "3", "--retry-wait", "800ms"]).expect(0);
-    let gaps: Vec<u128> = gaps(&service.asked_for("/batches"))
+    let gaps: Vec<u128> = gaps(&service.requests_for("/batches"))
         .iter()
         .map(Duration::as_millis)
         .collect();
@@ -134,7 +134,7 @@ fn only_retryable_statuses_are_retried() {
             _ => 1,
         };
         let end = if auth { "/auth" } else { "/batches" };
-        assert_eq!(service.asked_for(end).len(), wanted, "{status} {auth}");
+        assert_eq!(service.requests_for(end).len(), wanted, "{status} {auth}");
         let shown = exported.has(&status.to_string()) && exported.has(end) && exported.has("no");
         assert!(shown, "{}", exported.stderr);
     });
@@ -149,12 +149,12 @@ fn auth_is_retried_like_any_other_request() {
         token().cut_at(0).reset(),
         token(),
     ];
-    let service = Scripted::answering(auth, vec![one_page()]);
+    let service = FakeService::answering(auth, vec![one_page()]);
     export(&service, &["--retries", "3"]).expect(5);
     assert_eq!(service.names().len(), 4, "{:?}", service.names());
     drop(service);
     let auth = vec![Answer::error(503, "sick"), token()];
-    let service = Scripted::answering(auth, vec![one_page()]);
+    let service = FakeService::answering(auth, vec![one_page()]);
     assert_eq!(export(&service, &[]).expect(0).ids(), ["b1"]);
 }
 

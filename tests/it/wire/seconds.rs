@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Exported, export, fields, object, token};
-use crate::scripted::{Answer, Scripted};
+use super::{Exported, export, token};
+use crate::fake::{Answer, Batch, FakeService};
 
 const MOST: usize = 1000;
 /// The first of the seconds, in milliseconds.
@@ -18,18 +18,18 @@ enum Oversized {
 }
 
 /// A service with the given number of batches at each millisecond.
-fn serve(batches: &[(i64, usize)], oversized: Oversized) -> Scripted {
+fn serve(batches: &[(i64, usize)], oversized: Oversized) -> FakeService {
     let mut texts = Vec::new();
     for &(offset, count) in batches {
         let instant = FIRST + offset;
         let date: DateTime<Utc> = DateTime::from_timestamp_millis(instant).unwrap();
         for number in 0..count {
-            let mut fields = fields(&format!("b{offset}-{number}"));
-            fields[2].1 = format!("\"{}\"", date.format("%Y-%m-%dT%H:%M:%S%.3fZ"));
-            texts.push((instant, object(&fields)));
+            let batch = Batch::new(&format!("b{offset}-{number}"))
+                .created(&date.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string());
+            texts.push((instant, batch.text()));
         }
     }
-    Scripted::start(move |asked| {
+    FakeService::start(move |asked| {
         if asked.path() == "/v1/auth" {
             return token();
         }
@@ -56,7 +56,7 @@ fn serve(batches: &[(i64, usize)], oversized: Oversized) -> Scripted {
     })
 }
 
-fn exported(service: &Scripted, args: &[&str]) -> Exported {
+fn exported(service: &FakeService, args: &[&str]) -> Exported {
     let exported = export(service, &[&["--api", "v1"], args].concat());
     if exported.code == 0 {
         let (mut once, all) = (exported.ids(), exported.ids().len());

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    CURSOR, SECRET, TOKEN, batch, batch_with, configured, cursor, export, for_auth, in_parallel,
-    page, run, service, token,
+    CURSOR, SECRET, TOKEN, batch, batch_with, configured, export, for_auth, in_parallel, page, run,
+    service, token,
 };
+use crate::fake::{Answer, FakeService, cursor};
 use crate::harness::trayscan;
-use crate::scripted::{Answer, Scripted};
 
 /// Characters that control a terminal.
 const HOSTILE: &str = "a\u{1b}[31mred\u{7}\u{9b}2J\u{8}\u{7f}\u{202e}evil\u{2066}x\u{200f}";
@@ -125,7 +125,7 @@ fn escapes(text: &str) -> String {
 }
 
 /// Exports from `make(echo)` for each echo and asserts that nothing in `hidden` is printed.
-fn assert_hidden(echoes: &[Answer], hidden: &[&str], make: impl Fn(Answer) -> Scripted + Sync) {
+fn assert_hidden(echoes: &[Answer], hidden: &[&str], make: impl Fn(Answer) -> FakeService + Sync) {
     in_parallel(echoes, |echo| {
         for format in ["text", "json"] {
             let exported = export(&make(echo.clone()), &["-vv", "--error-format", format]);
@@ -138,8 +138,8 @@ fn assert_hidden(echoes: &[Answer], hidden: &[&str], make: impl Fn(Answer) -> Sc
 }
 
 /// A service that returns `answer` for the second page.
-fn for_page_two(answer: Answer) -> Scripted {
-    Scripted::start(move |asked| {
+fn for_page_two(answer: Answer) -> FakeService {
+    FakeService::start(move |asked| {
         if asked.path().ends_with("/auth") {
             return token();
         }
@@ -223,7 +223,7 @@ fn an_earlier_token_echoed_by_the_service_is_redacted() {
     let auth = vec![token(), next];
     for format in ["text", "json"] {
         let refused = Answer::error(401, &format!("{TOKEN} and token-0815-other are not valid"));
-        let service = Scripted::answering(auth.clone(), vec![refused]);
+        let service = FakeService::answering(auth.clone(), vec![refused]);
         let exported = export(&service, &["-vv", "--error-format", format]).expect(4);
         assert!(!exported.has("0815"), "{}", exported.stderr);
     }
@@ -302,7 +302,7 @@ fn a_long_token_is_redacted_in_truncated_text() {
     let long = "t".repeat(20) + &"0123456789".repeat(23);
     let auth = Answer::ok(json!({ "access_token": long }).to_string());
     let invalid = batch_with(&long, "warnings", None);
-    let service = Scripted::answering(vec![auth], vec![Answer::ok(page(&[invalid], None))]);
+    let service = FakeService::answering(vec![auth], vec![Answer::ok(page(&[invalid], None))]);
     let exported = export(&service, &[]).expect(7);
     assert!(exported.has("`warnings` is missing"), "{}", exported.stderr);
     assert!(!exported.has(&long[..40]), "{}", exported.stderr);

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{batch, batch_with, export, fields, object, page, service};
-use crate::scripted::Answer;
+use super::{batch, batch_with, export, page, service, with_many_fields};
+use crate::fake::Answer;
 
 /// Exports one page of these batches.
 fn exported(batches: &[String], args: &[&str]) -> super::Exported {
@@ -34,9 +34,8 @@ fn a_field_name_of_backslashes_takes_linear_time() {
 
 #[test]
 fn a_batch_with_90_000_fields_is_refused_or_kept_complete() {
-    let mut many = fields("b1");
-    many.extend((0..90_000).map(|number| (format!("f{number:05}"), "1".to_owned())));
-    let many = object(&many);
+    let names = (0..90_000).map(|number| format!("f{number:05}"));
+    let many = with_many_fields(names);
     assert!(many.len() < 1 << 20);
     let refused = exported(std::slice::from_ref(&many), &[]).expect(7);
     let why = "page 1, batch 1 (`b1`): it has too many fields (more than 1000)";
@@ -48,9 +47,8 @@ fn a_batch_with_90_000_fields_is_refused_or_kept_complete() {
 
 #[test]
 fn a_warning_lists_only_some_of_many_field_names() {
-    let mut many = fields("b1");
-    many.extend((0..500).map(|number| (format!("f{number:03}"), "1".to_owned())));
-    let exported = exported(&[object(&many)], &["-f", "csv"]).expect(0);
+    let many = with_many_fields((0..500).map(|number| format!("f{number:03}")));
+    let exported = exported(&[many], &["-f", "csv"]).expect(0);
     assert!(
         exported.has("`f018`, `f019` and others; they were left out"),
         "{}",

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{TOKEN, batch, cursor, export, for_auth, in_parallel, one_page, page, service, token};
-use crate::scripted::{Answer, Scripted};
+use super::{TOKEN, batch, export, for_auth, in_parallel, one_page, page, service, token};
+use crate::fake::{Answer, Batch, FakeService, cursor};
 
 #[test]
 fn a_refused_token_is_renewed_once_and_the_request_repeated() {
     for status in [401, 403] {
         let auth = vec![token(), Answer::ok("{\"access_token\":\"token-0815\"}")];
         let refused = Answer::error(status, "expired");
-        let service = Scripted::answering(auth, vec![refused, one_page()]);
+        let service = FakeService::answering(auth, vec![refused, one_page()]);
         assert_eq!(
             export(&service, &["--retries", "0"]).expect(0).ids(),
             ["b1"]
@@ -25,7 +25,7 @@ fn a_refused_token_is_renewed_once_and_the_request_repeated() {
         ];
         assert_eq!(service.names(), names);
         assert_eq!(
-            service.asked()[3].headers("authorization"),
+            service.requests()[3].headers("authorization"),
             ["Bearer token-0815"]
         );
     }
@@ -56,7 +56,7 @@ fn a_token_refused_during_the_run_loses_no_batches() {
         Answer::ok(page(&[batch("b3")], None)),
     ]);
     assert_eq!(export(&service, &[]).expect(0).ids(), ["b1", "b2", "b3"]);
-    assert_eq!(service.asked_for("/auth").len(), 3);
+    assert_eq!(service.requests_for("/auth").len(), 3);
 }
 
 #[test]
@@ -122,17 +122,17 @@ fn an_invalid_expires_in_is_tolerated() {
     ];
     in_parallel(&values, |value| {
         let body = format!("{{\"access_token\":\"{TOKEN}\",\"expires_in\":{value}}}");
-        let service = Scripted::answering(
+        let service = FakeService::answering(
             vec![Answer::ok(body)],
             vec![
                 Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
-                Answer::ok(page(&[], None)),
+                Answer::ok(page::<Batch>(&[], None)),
             ],
         );
         let exported = export(&service, &[]);
         assert_eq!(exported.code, 0, "{value}: {}", exported.stderr);
-        assert_eq!(service.asked_for("/batches").len(), 2, "{value}");
-        assert!(service.asked_for("/auth").len() <= 3, "{value}");
+        assert_eq!(service.requests_for("/batches").len(), 2, "{value}");
+        assert!(service.requests_for("/auth").len() <= 3, "{value}");
     });
 }
 
@@ -140,7 +140,7 @@ fn an_invalid_expires_in_is_tolerated() {
 fn a_token_that_expires_soon_is_renewed_in_time() {
     let auth = Answer::ok(format!("{{\"access_token\":\"{TOKEN}\",\"expires_in\":1}}"));
     let slow = Duration::from_millis(1100);
-    let service = Scripted::answering(
+    let service = FakeService::answering(
         vec![auth],
         vec![
             Answer::ok(page(&[batch("b1")], Some(&cursor(1)))).after(slow),
@@ -166,17 +166,17 @@ fn refused_credentials_do_not_mention_ranges_or_cursors() {
         )
     };
     for api in ["v1", "v2"] {
-        let service = Scripted::answering(vec![refusal()], vec![one_page()]);
+        let service = FakeService::answering(vec![refusal()], vec![one_page()]);
         export(&service, &["--api", api]).expect(6);
-        assert_eq!(service.asked().len(), 1, "{api}");
+        assert_eq!(service.requests().len(), 1, "{api}");
     }
     // During the run: a refused renewal is final.
     let first = Answer::ok(page(&[batch("b1")], Some(&cursor(1))));
-    let service = Scripted::answering(
+    let service = FakeService::answering(
         vec![token(), refusal()],
         vec![first, Answer::error(401, "no")],
     );
     let exported = export(&service, &["--start", "2026"]).expect(6);
     assert!(!exported.has("from its start"), "{}", exported.stderr);
-    assert_eq!(service.asked_for("/auth").len(), 2);
+    assert_eq!(service.requests_for("/auth").len(), 2);
 }

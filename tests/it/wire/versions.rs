@@ -1,11 +1,11 @@
 //! Version 1 is used only if version 2 is missing.
 
-use super::{batch, cursor, export, page, service, token};
-use crate::scripted::{Answer, Scripted};
+use super::{batch, export, page, service, token};
+use crate::fake::{Answer, FakeService, cursor};
 
 /// A service whose version 2 returns `status`, for auth or for batches, and whose version 1 works.
-fn without_version_2(status: u16, auth: bool) -> Scripted {
-    Scripted::start(move |asked| match asked.path() {
+fn without_version_2(status: u16, auth: bool) -> FakeService {
+    FakeService::start(move |asked| match asked.path() {
         "/v2/auth" if auth => Answer::error(status, "no"),
         "/v1/auth" => Answer::ok("{\"access_token\":\"token-of-v1\"}"),
         "/v2/auth" => token(),
@@ -28,7 +28,7 @@ fn version_1_is_used_if_version_2_is_missing() {
             names.insert(1, "GET /v2/batches");
         }
         assert_eq!(service.names(), names, "{status}");
-        let last = service.asked().pop().unwrap();
+        let last = service.requests().pop().unwrap();
         assert_eq!(
             last.headers("authorization"),
             ["Bearer token-of-v1"],
@@ -75,7 +75,7 @@ fn a_requested_version_is_the_only_one_used() {
     let service = without_version_2(404, false);
     export(&service, &["--api", "v2"]).expect(6);
     assert_eq!(service.names(), ["POST /v2/auth", "GET /v2/batches"]);
-    let service = Scripted::start(|asked| match asked.path() {
+    let service = FakeService::start(|asked| match asked.path() {
         "/v1/auth" => token(),
         _ => Answer::error(404, "no"),
     });
@@ -85,7 +85,7 @@ fn a_requested_version_is_the_only_one_used() {
 
 #[test]
 fn a_service_without_any_version_is_reported_once_per_version() {
-    let service = Scripted::start(|_| Answer::error(404, "no"));
+    let service = FakeService::start(|_| Answer::error(404, "no"));
     let exported = export(&service, &[]).expect(6);
     assert!(exported.has("base URL"), "{}", exported.stderr);
     assert_eq!(service.names(), ["POST /v2/auth", "POST /v1/auth"]);
@@ -113,7 +113,7 @@ fn version_1_ignoring_dates_is_detected() {
         let service = service([answer.clone()]);
         let exported = export(&service, &["--api", "v1", "--parallel", workers]).expect(7);
         assert!(exported.has("for any dates"), "{}", exported.stderr);
-        let asked = service.asked().len();
+        let asked = service.requests().len();
         assert!(asked < most, "{asked} with {workers}");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::scripted::{Answer, Asked, Scripted};
+use super::{Answer, Batch, FakeService, Received, list, page};
 
 /// The creation time of the first batch, 2026-05-01T06:00:00Z.
 const BEGIN: i64 = 1_777_615_200;
@@ -31,7 +31,7 @@ pub(crate) enum Compared {
     clippy::struct_excessive_bools,
     reason = "each is a separate reading of the interface"
 )]
-pub(crate) struct Odd {
+pub(crate) struct Readings {
     pub(crate) count: i64,
     pub(crate) compared: Compared,
     pub(crate) includes_start: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Odd {
     pub(crate) max_requests: usize,
 }
 
-impl Default for Odd {
+impl Default for Readings {
     fn default() -> Self {
         Self {
             count: 60,
@@ -111,35 +111,23 @@ fn date_and_time(second: i64) -> String {
     )
 }
 
-impl Odd {
+impl Readings {
     /// Returns when batch `number` was created, in half seconds.
     fn created(number: i64) -> i64 {
         2 * (BEGIN + 5000 * number) + number % 2
     }
 
-    fn batch(&self, number: i64) -> Value {
-        let mut batch = json!({
-            "batch_id": Self::id(number),
-            "batch_name": format!("lot {}", number * 37 % 61),
-            "batch_creation_date": written(Self::created(number)),
-            "crop_type": null,
-            "number_of_images": 1,
-            "total_cells_per_tray": null,
-            "avg_germinated_seedlings": null,
-            "avg_non_germinated_seedlings": null,
-            "avg_germination_rate": null,
-            "avg_usable_seedlings": null,
-            "avg_non_usable_cells": null,
-            "avg_usable_seedling_rate": null,
-            "avg_coefficient_of_variation": null,
-            "avg_median_seedling_size_mm2": null,
-            "scanned_by_email": null,
-            "analysis_link": null,
-            "comment": null,
-            "warnings": false,
-        });
+    fn batch(&self, number: i64) -> Batch {
+        let name = format!("lot {}", number * 37 % 61);
+        let batch = Batch::new(&Self::id(number))
+            .with("batch_name", json!(name))
+            .created(&written(Self::created(number)))
+            .with("number_of_images", 1)
+            .with("total_cells_per_tray", Value::Null)
+            .with("avg_germination_rate", Value::Null);
         if self.compared == Compared::Updated {
-            batch["updated_at"] = written(Self::created(number) + 2 * 30 * 86_400).into();
+            let updated = written(Self::created(number) + 2 * 30 * 86_400);
+            return batch.with("updated_at", json!(updated));
         }
         batch
     }
@@ -183,10 +171,10 @@ impl Odd {
         start && end
     }
 
-    pub(crate) fn start(self) -> Scripted {
+    pub(crate) fn start(self) -> FakeService {
         let used: Mutex<HashMap<String, usize>> = Mutex::default();
         let answered = AtomicUsize::new(0);
-        Scripted::start(move |asked| {
+        FakeService::start(move |asked| {
             if answered.fetch_add(1, Ordering::SeqCst) >= self.max_requests {
                 return Answer::ok("").cut_at(0);
             }
@@ -202,13 +190,13 @@ impl Odd {
         })
     }
 
-    fn auth(&self, asked: &Asked) -> Answer {
+    fn auth(&self, asked: &Received) -> Answer {
         let mut body = self.token_fields[usize::from(asked.path().starts_with("/v2"))].clone();
         body["access_token"] = self.token.clone().into();
         Answer::ok(body.to_string())
     }
 
-    fn batches(&self, asked: &Asked, used: &Mutex<HashMap<String, usize>>) -> Answer {
+    fn batches(&self, asked: &Received, used: &Mutex<HashMap<String, usize>>) -> Answer {
         let refused = |status| Answer::status(status, &self.refusal);
         let bearer = format!("Bearer {}", self.token);
         if asked.headers("authorization") != [bearer.as_str()] && !self.accepts_any_token {
@@ -230,9 +218,9 @@ impl Odd {
         if self.by_id {
             numbers.sort_by_key(|number| Self::id(*number));
         }
-        let all: Vec<Value> = numbers.iter().map(|number| self.batch(*number)).collect();
+        let all: Vec<Batch> = numbers.iter().map(|number| self.batch(*number)).collect();
         if asked.path() == "/v1/batches" {
-            return Answer::ok(Value::from(all).to_string());
+            return Answer::ok(list(&all));
         }
         let mut first = 0;
         if let Some(cursor) = asked.query("next_token") {
@@ -255,6 +243,6 @@ impl Odd {
         // Each response has a cursor of its own.
         let next = format!("{CURSOR}{past}-{}", asked.nth);
         let next = (past < all.len()).then_some(next);
-        Answer::ok(json!({"data": all[first..past], "next_token": next}).to_string())
+        Answer::ok(page(&all[first..past], next.as_deref()))
     }
 }

@@ -8,81 +8,14 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
-use crate::scripted::{Answer, Asked, Scripted};
-use crate::wire::{fields, object, token};
+use super::{Answer, Batch, FakeService, Received, second, token};
+use crate::harness::Service;
 
 pub(crate) const DAY: i64 = 86_400;
-
-/// The decimal fields, in the order of the interface.
-pub(crate) const DECIMALS: [&str; 8] = [
-    "avg_germinated_seedlings",
-    "avg_non_germinated_seedlings",
-    "avg_germination_rate",
-    "avg_usable_seedlings",
-    "avg_non_usable_cells",
-    "avg_usable_seedling_rate",
-    "avg_coefficient_of_variation",
-    "avg_median_seedling_size_mm2",
-];
 
 /// Returns the current time in Unix seconds.
 pub(crate) fn now() -> i64 {
     Utc::now().timestamp()
-}
-
-/// Parses a date into Unix seconds.
-pub(crate) fn second(date: &str) -> i64 {
-    DateTime::parse_from_rfc3339(date).unwrap().timestamp()
-}
-
-/// Formats Unix seconds as the interface does.
-pub(crate) fn date(second: i64) -> String {
-    let date: DateTime<Utc> = DateTime::from_timestamp(second, 0).unwrap();
-    date.format("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// A batch of the service.
-#[derive(Clone, Debug)]
-pub(crate) struct Item {
-    pub(crate) created: i64,
-    /// The time that `start_date` and `end_date` are compared with; `None` if no date matches.
-    pub(crate) compared: Option<i64>,
-    fields: Vec<(String, String)>,
-}
-
-impl Item {
-    pub(crate) fn new(id: &str, created: i64) -> Self {
-        let mut fields = fields(id);
-        fields[2].1 = format!("\"{}\"", date(created));
-        Self {
-            created,
-            compared: Some(created),
-            fields,
-        }
-    }
-
-    /// Sets `field` to a JSON value.
-    pub(crate) fn set(&mut self, field: &str, json: &str) {
-        match self.fields.iter_mut().find(|(name, _)| name == field) {
-            Some((_, value)) => json.clone_into(value),
-            None => self.fields.push((field.to_owned(), json.to_owned())),
-        }
-    }
-
-    pub(crate) fn with(mut self, field: &str, json: &str) -> Self {
-        self.set(field, json);
-        self
-    }
-
-    /// Reverses the order of the fields.
-    pub(crate) fn reverse(&mut self) {
-        self.fields.reverse();
-    }
-
-    /// Returns the JSON object that the service sends.
-    pub(crate) fn text(&self) -> String {
-        object(&self.fields)
-    }
 }
 
 /// The order in which batches are returned.
@@ -95,8 +28,8 @@ pub(crate) enum Order {
 
 /// The batches of the service, and how it behaves.
 #[derive(Debug)]
-pub(crate) struct Stock {
-    pub(crate) items: BTreeMap<String, Item>,
+pub(crate) struct State {
+    pub(crate) items: BTreeMap<String, Batch>,
     pub(crate) page: usize,
     pub(crate) order: Order,
     /// The seconds by which its clock is ahead; `None` to send no `Date` header.
@@ -115,8 +48,8 @@ pub(crate) struct Stock {
     pub(crate) ignores_dates: bool,
 }
 
-impl Stock {
-    pub(crate) fn put(&mut self, id: &str, item: Item) {
+impl State {
+    pub(crate) fn put(&mut self, id: &str, item: Batch) {
         self.items.insert(id.to_owned(), item);
     }
 
@@ -124,7 +57,7 @@ impl Stock {
     pub(crate) fn fill(&mut self, prefix: &str, seconds: impl IntoIterator<Item = i64>) {
         for (number, created) in seconds.into_iter().enumerate() {
             let id = format!("{prefix}{number:04}");
-            self.put(&id, Item::new(&id, created));
+            self.put(&id, Batch::new(&id).created_at(created));
         }
     }
 
@@ -139,15 +72,15 @@ impl Stock {
     }
 
     /// Returns the batches within these bounds, in order.
-    fn matching(&self, start: Option<i64>, end: Option<i64>) -> Vec<&Item> {
-        let is_inside = |item: &&Item| {
+    fn matching(&self, start: Option<i64>, end: Option<i64>) -> Vec<&Batch> {
+        let is_inside = |item: &&Batch| {
             let undated = self.ignores_dates || start.is_none() && end.is_none();
             let within = |second: i64| {
                 start.is_none_or(|start| second >= start) && end.is_none_or(|end| second <= end)
             };
             undated || item.compared.is_some_and(within)
         };
-        let mut found: Vec<(&String, &Item)> = self.items.iter().collect();
+        let mut found: Vec<(&String, &Batch)> = self.items.iter().collect();
         match self.order {
             Order::OldestFirst => found.sort_by_key(|(id, item)| (item.created, *id)),
             Order::NewestFirst => {
@@ -160,7 +93,7 @@ impl Stock {
         found.filter(is_inside).collect()
     }
 
-    fn batches(&mut self, asked: &Asked) -> Answer {
+    fn batches(&mut self, asked: &Received) -> Answer {
         match &mut self.answers {
             Some(0) => return Answer::error(503, "not now"),
             Some(left) => *left -= 1,
@@ -175,7 +108,7 @@ impl Stock {
         };
         let bound = |name: &str| asked.query(name).map(|date| second(&date));
         let (mut start, mut end) = (bound("start_date"), bound("end_date"));
-        let texts = |items: &[&Item]| {
+        let texts = |items: &[&Batch]| {
             let texts: Vec<String> = items.iter().map(|item| item.text()).collect();
             texts.join(",")
         };
@@ -204,7 +137,7 @@ impl Stock {
         Answer::ok(format!("{{\"data\":[{data}],\"next_token\":{next}}}"))
     }
 
-    fn answer(&mut self, asked: &Asked) -> Answer {
+    fn answer(&mut self, asked: &Received) -> Answer {
         let answer = match asked.path() {
             "/v2/auth" if self.has_v2 => token(),
             "/v1/auth" => token(),
@@ -225,16 +158,22 @@ impl Stock {
     }
 }
 
-/// A running service.
-pub(crate) struct Nursery {
-    pub(crate) service: Scripted,
-    stock: Arc<Mutex<Stock>>,
+impl Service for LiveService {
+    fn access(&self) -> [String; 3] {
+        self.service.access()
+    }
 }
 
-impl Nursery {
+/// A running service.
+pub(crate) struct LiveService {
+    pub(crate) service: FakeService,
+    stock: Arc<Mutex<State>>,
+}
+
+impl LiveService {
     /// Starts a service without batches, oldest first, with 10 per page.
-    pub(crate) fn open() -> Self {
-        let stock = Arc::new(Mutex::new(Stock {
+    pub(crate) fn start() -> Self {
+        let stock = Arc::new(Mutex::new(State {
             items: BTreeMap::new(),
             page: 10,
             order: Order::OldestFirst,
@@ -248,21 +187,21 @@ impl Nursery {
             ignores_dates: false,
         }));
         let held = Arc::clone(&stock);
-        let service = Scripted::start(move |asked| held.lock().unwrap().answer(asked));
+        let service = FakeService::start(move |asked| held.lock().unwrap().answer(asked));
         Self { service, stock }
     }
 
-    pub(crate) fn stock(&self) -> MutexGuard<'_, Stock> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.stock.lock().unwrap()
     }
 
     /// Returns the requests for batches after the first `known`.
-    pub(crate) fn requests_since(&self, known: usize) -> Vec<Asked> {
-        self.service.asked_for("/batches").split_off(known)
+    pub(crate) fn requests_since(&self, known: usize) -> Vec<Received> {
+        self.service.requests_for("/batches").split_off(known)
     }
 
     /// Returns the number of requests for batches.
     pub(crate) fn asked(&self) -> usize {
-        self.service.asked_for("/batches").len()
+        self.service.requests_for("/batches").len()
     }
 }

@@ -1,10 +1,10 @@
-//! A scripted server that sends any bytes: complete or cut off, at once or slowly.
+//! A fake service that answers as a test says: with any bytes, complete or cut off, at once or slowly.
 //!
 //! It uses raw sockets and threads, because an HTTP library would not let it misbehave. It records every
 //! request. Dropping it stops it, whatever the script says.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,13 +14,33 @@ use std::time::{Duration, Instant, SystemTime};
 
 use flate2::write::GzEncoder;
 use flate2::{Compress, Compression, Crc, FlushCompress};
+use serde_json::json;
 
+use crate::harness::Service;
+
+// A batch builder.
+mod batch;
+
+// A service whose batches change between runs.
+#[cfg(unix)]
+pub(crate) mod live;
+
+// A service with every reading of the interface.
+pub(crate) mod readings;
+
+pub(crate) use batch::{Batch, DECIMALS, FIELDS, date, second};
+
+/// Contains characters that JSON, forms and URLs encode differently.
+pub(crate) const SECRET: &str = "s3cret\"/+&x\u{f6}-9f2";
+pub(crate) const TOKEN: &str = "token-4711-abcdefgh";
+/// The start of every cursor.
+pub(crate) const CURSOR: &str = "crsr-";
 /// The longest time that a connection stays open.
 const LIFETIME: Duration = Duration::from_secs(40);
 
 /// A recorded request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Received {
     pub(crate) method: String,
     pub(crate) target: String,
     headers: Vec<(String, String)>,
@@ -31,9 +51,14 @@ pub(crate) struct Asked {
     pub(crate) again: usize,
 }
 
-impl Asked {
+impl Received {
     pub(crate) fn path(&self) -> &str {
         self.target.split('?').next().unwrap()
+    }
+
+    /// Returns the method and the target, such as `GET /v2/batches?page_size=10`.
+    pub(crate) fn line(&self) -> String {
+        format!("{} {}", self.method, self.target)
     }
 
     /// Returns the method and the path, as in messages.
@@ -265,6 +290,30 @@ impl Answer {
     }
 }
 
+/// A page of version 2.
+pub(crate) fn page<B: Display>(batches: &[B], next: Option<&str>) -> String {
+    format!(
+        "{{\"data\":{},\"next_token\":{}}}",
+        list(batches),
+        json!(next)
+    )
+}
+
+/// An answer of version 1.
+pub(crate) fn list<B: Display>(batches: &[B]) -> String {
+    let texts: Vec<String> = batches.iter().map(B::to_string).collect();
+    format!("[{}]", texts.join(","))
+}
+
+pub(crate) fn cursor(number: usize) -> String {
+    format!("{CURSOR}{number:04}")
+}
+
+/// A token response.
+pub(crate) fn token() -> Answer {
+    Answer::ok(json!({ "access_token": TOKEN, "token_type": "bearer" }).to_string())
+}
+
 fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(body).unwrap();
@@ -301,24 +350,24 @@ fn deflated(text: &str, flush: FlushCompress) -> Vec<u8> {
     packed
 }
 
-type Script = dyn Fn(&Asked) -> Answer + Send + Sync;
+type Script = dyn Fn(&Received) -> Answer + Send + Sync;
 
 struct Shared {
     script: Box<Script>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<Received>>,
     counts: Mutex<HashMap<String, usize>>,
     connections: AtomicUsize,
     stopped: AtomicBool,
 }
 
 /// A running server that follows its script.
-pub(crate) struct Scripted {
+pub(crate) struct FakeService {
     pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-impl Scripted {
-    pub(crate) fn start(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+impl FakeService {
+    pub(crate) fn start(script: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
@@ -354,25 +403,54 @@ impl Scripted {
         })
     }
 
+    /// Answers every request for batches with `batches`, on one page.
+    pub(crate) fn with<B: Display>(batches: &[B]) -> Self {
+        Self::answering(vec![token()], vec![Answer::ok(page(batches, None))])
+    }
+
+    /// A service without batches.
+    pub(crate) fn empty() -> Self {
+        Self::empty_except(|_| None)
+    }
+
+    /// A service without batches, in both versions, except for what `answer` answers.
+    pub(crate) fn empty_except(
+        answer: impl Fn(&Received) -> Option<Answer> + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(move |request| {
+            answer(request).unwrap_or_else(|| match request.path() {
+                "/v1/auth" | "/v2/auth" => token(),
+                "/v1/batches" => Answer::ok("[]"),
+                "/v2/batches" => Answer::ok(page::<Batch>(&[], None)),
+                _ => Answer::error(404, "Not Found"),
+            })
+        })
+    }
+
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Returns all requests so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn requests(&self) -> Vec<Received> {
         self.shared.asked.lock().unwrap().clone()
     }
 
     /// Returns the requests so far whose path ends with `end`.
-    pub(crate) fn asked_for(&self, end: &str) -> Vec<Asked> {
-        let mut asked = self.asked();
+    pub(crate) fn requests_for(&self, end: &str) -> Vec<Received> {
+        let mut asked = self.requests();
         asked.retain(|asked| asked.path().ends_with(end));
         asked
     }
 
     /// Returns method and path of every request so far.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.asked().iter().map(Asked::name).collect()
+        self.requests().iter().map(Received::name).collect()
+    }
+
+    /// Returns method, path and query of every request so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.requests().iter().map(Received::line).collect()
     }
 
     /// Returns the number of connections, including those without a request.
@@ -381,7 +459,13 @@ impl Scripted {
     }
 }
 
-impl Drop for Scripted {
+impl Service for FakeService {
+    fn access(&self) -> [String; 3] {
+        [self.base_url(), "client".to_owned(), SECRET.to_owned()]
+    }
+}
+
+impl Drop for FakeService {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         // Wakes the accepting thread.
@@ -404,7 +488,7 @@ impl Shared {
     }
 
     /// Reads and records one request. Returns `None` if the connection ends.
-    fn read(&self, reader: &mut BufReader<&TcpStream>) -> Option<Asked> {
+    fn read(&self, reader: &mut BufReader<&TcpStream>) -> Option<Received> {
         let mut line = || {
             let mut line = String::new();
             let read = reader.read_line(&mut line).ok()?;
@@ -425,7 +509,7 @@ impl Shared {
         let mut body = vec![0; length.map_or(0, |(_, length)| length.parse().unwrap())];
         reader.read_exact(&mut body).ok()?;
         let at = SystemTime::now();
-        let mut asked = Asked {
+        let mut asked = Received {
             method,
             target,
             headers,
