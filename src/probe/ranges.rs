@@ -48,9 +48,6 @@ pub(super) async fn probe(
 const CREATED: &str = "compares batch_creation_date";
 const UNKNOWN: &str = "unknown: ";
 
-/// The batches of a range, or the reason why there are none.
-type RangeResult = Result<BatchList, NoBatches>;
-
 struct Ranges<'a> {
     prober: &'a mut Prober,
     version: Version,
@@ -60,7 +57,11 @@ struct Ranges<'a> {
 }
 
 impl Ranges<'_> {
-    async fn request(&mut self, range: (i64, i64), evidence: &mut Vec<String>) -> RangeResult {
+    async fn request(
+        &mut self,
+        range: (i64, i64),
+        evidence: &mut Vec<String>,
+    ) -> Result<BatchList, NoBatches> {
         let request = ProbeRequest::between(self.version, range);
         let answer = self.prober.send_window(&request).await;
         evidence.extend(answer.evidence);

@@ -14,7 +14,7 @@ use crate::secret::conceal;
 /// A token with the response that contained it.
 #[derive(Clone)]
 pub(super) struct TokenReply {
-    version: Version,
+    pub(super) version: Version,
     pub(super) response: TokenResponse,
     /// The number of requests that accepted it.
     pub(super) uses: Cell<u32>,
@@ -74,12 +74,8 @@ pub(super) enum TokenLifetime {
 const MAX_HEADERS: usize = 20;
 const MAX_CHARACTERS: usize = 100;
 
-/// The first and the last value of a header.
-#[derive(Clone, Debug)]
-struct HeaderValues {
-    first: String,
-    last: String,
-}
+/// The first and the last value of each header.
+type HeaderValues = BTreeMap<String, (String, String)>;
 
 /// Statistics of all responses and their headers.
 #[derive(Default)]
@@ -91,8 +87,8 @@ pub(super) struct ResponseHeaders {
     pub(super) successes: BothVersions<u32>,
     /// The number of responses with status 429.
     pub(super) too_many: u32,
-    limits: BTreeMap<String, HeaderValues>,
-    deprecations: BTreeMap<String, HeaderValues>,
+    limits: HeaderValues,
+    deprecations: HeaderValues,
 }
 
 impl ResponseHeaders {
@@ -138,7 +134,7 @@ fn is_deprecation(name: &str, value: &str) -> bool {
     }
 }
 
-fn keep(headers: &mut BTreeMap<String, HeaderValues>, name: &str, value: &str) {
+fn keep(headers: &mut HeaderValues, name: &str, value: &str) {
     if headers.len() >= MAX_HEADERS && !headers.contains_key(name) {
         return;
     }
@@ -152,19 +148,20 @@ fn keep(headers: &mut BTreeMap<String, HeaderValues>, name: &str, value: &str) {
     let value = short(value);
     headers
         .entry(short(name))
-        .and_modify(|values| values.last.clone_from(&value))
-        .or_insert_with(|| HeaderValues {
-            first: value.clone(),
-            last: value,
-        });
+        .and_modify(|(_, last)| last.clone_from(&value))
+        .or_insert_with(|| (value.clone(), value));
 }
 
-fn lines(headers: &BTreeMap<String, HeaderValues>) -> Vec<String> {
-    let lines = |(name, values): (&String, &HeaderValues)| match values {
-        HeaderValues { first, last } if first == last => format!("{name}: {first}"),
-        HeaderValues { first, last } => format!("{name}: {first}, later {last}"),
-    };
-    headers.iter().map(lines).collect()
+fn lines(headers: &HeaderValues) -> Vec<String> {
+    let headers = headers.iter();
+    let lines = headers.map(|(name, (first, last))| {
+        if first == last {
+            format!("{name}: {first}")
+        } else {
+            format!("{name}: {first}, later {last}")
+        }
+    });
+    lines.collect()
 }
 
 #[cfg(test)]

@@ -13,20 +13,17 @@ use crate::secret::conceal;
 const MAX_FIELDS: usize = 20;
 const MAX_LETTERS: usize = 40;
 
-/// The tokens of both versions.
-pub(super) struct Granted {
-    v2: Result<TokenReply, NoBatches>,
-    v1: Result<TokenReply, NoBatches>,
-}
+/// The tokens of version 2 and version 1.
+pub(super) type Granted = [Result<TokenReply, NoBatches>; 2];
 
 /// Requests a token of each version, and tries each with the other version.
 ///
 /// This is done first, while both are new: a later refusal might mean that they have expired.
 pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, Granted) {
-    let granted = Granted {
-        v2: prober.request_token(Version::V2).await,
-        v1: prober.request_token(Version::V1).await,
-    };
+    let granted = [
+        prober.request_token(Version::V2).await,
+        prober.request_token(Version::V1).await,
+    ];
     let mut findings = vec![response(&granted), difference(&granted)];
     for version in [Version::V2, Version::V1] {
         findings.push(elsewhere(prober, version).await);
@@ -34,18 +31,11 @@ pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, Granted) {
     (findings, granted)
 }
 
-impl Granted {
-    fn each(&self) -> [(Version, &Result<TokenReply, NoBatches>); 2] {
-        [(Version::V2, &self.v2), (Version::V1, &self.v1)]
-    }
-
-    fn evidence(&self) -> Vec<String> {
-        let given = self.each().into_iter();
-        let given = given.filter_map(|(version, token)| Some((version, token.as_ref().ok()?)));
-        given
-            .map(|(version, token)| format!("POST /{version}/auth: 200, {}", names(token)))
-            .collect()
-    }
+fn evidence(granted: &Granted) -> Vec<String> {
+    let tokens = granted.iter().flatten();
+    tokens
+        .map(|token| format!("POST /{}/auth: 200, {}", token.version, names(token)))
+        .collect()
 }
 
 /// Returns the names of the fields in a token response, without their values.
@@ -62,36 +52,34 @@ fn names(token: &TokenReply) -> String {
 }
 
 fn response(granted: &Granted) -> TopicAnswer {
-    let result: Vec<String> = granted
-        .each()
-        .into_iter()
-        .filter_map(|(version, token)| Some((version, token.as_ref().ok()?)))
-        .map(|(version, token)| match token.response.fields.as_slice() {
-            [_] => format!("{version}: only access_token"),
-            _ => format!("{version}: {}", names(token)),
+    let tokens = granted.iter().flatten();
+    let fields: Vec<String> = tokens
+        .map(|token| match token.response.fields.as_slice() {
+            [_] => format!("{}: only access_token", token.version),
+            _ => format!("{}: {}", token.version, names(token)),
         })
         .collect();
-    let result = match (&granted.v2, &granted.v1) {
-        (Err(error), Err(_)) => Err(error.reason()),
-        _ => Ok(result.join("; ")),
+    let result = match granted {
+        [Err(error), Err(_)] => Err(error.reason()),
+        _ => Ok(fields.join("; ")),
     };
-    TopicAnswer::from_result(Topic::TokenResponse, result, granted.evidence())
+    TopicAnswer::from_result(Topic::TokenResponse, result, evidence(granted))
 }
 
 fn difference(granted: &Granted) -> TopicAnswer {
-    let result = match (&granted.v2, &granted.v1) {
-        (Err(error), _) | (_, Err(error)) => Err(error.reason()),
-        (Ok(v2), Ok(v1)) if v2.response.fields != v1.response.fields => Ok(format!(
+    let result = match granted {
+        [Err(error), _] | [_, Err(error)] => Err(error.reason()),
+        [Ok(v2), Ok(v1)] if v2.response.fields != v1.response.fields => Ok(format!(
             "v2 answers {}; v1 answers {}",
             names(v2),
             names(v1)
         )),
-        (Ok(v2), Ok(v1)) if v2.response.expires_in != v1.response.expires_in => {
+        [Ok(v2), Ok(v1)] if v2.response.expires_in != v1.response.expires_in => {
             Ok("the same fields, but a different expires_in".to_owned())
         }
         _ => Ok("no difference: the same fields".to_owned()),
     };
-    TopicAnswer::from_result(Topic::AuthDifference, result, granted.evidence())
+    TopicAnswer::from_result(Topic::AuthDifference, result, evidence(granted))
 }
 
 /// Tries a token of `version` with the other version.
@@ -129,8 +117,8 @@ async fn elsewhere(prober: &mut Prober, version: Version) -> TopicAnswer {
 /// Returns what is known about the lifetime. Called last, since tokens may have expired during the probe.
 pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
     let mut facts = Vec::new();
-    for (version, token) in granted.each() {
-        let Ok(token) = token else { continue };
+    for token in granted.iter().flatten() {
+        let version = token.version;
         if let Some(seconds) = token.response.expires_in {
             facts.push(format!("{version}: expires_in says {seconds} s"));
         } else if token
@@ -157,10 +145,10 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
         }
     }
     facts.extend(prober.expired.first().cloned());
-    let mut evidence = granted.evidence();
+    let mut evidence = evidence(granted);
     evidence.extend(prober.expired.iter().cloned());
-    let result = match (&granted.v2, &granted.v1) {
-        (Err(error), Err(_)) => Err(error.reason()),
+    let result = match granted {
+        [Err(error), Err(_)] => Err(error.reason()),
         _ if facts.is_empty() => Err(
             "there is no expires_in, the token is not a JWT, and none was refused during the probe"
                 .to_owned(),

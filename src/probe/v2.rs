@@ -100,10 +100,10 @@ pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, BatchSample
     let cursor = walk.add(&page);
     let mut about_cursor = match &cursor {
         Some(cursor) => {
-            let second = probe_cursor(prober, &first, cursor).await;
-            let next = second.page.as_ref().and_then(|page| walk.add(page));
+            let (answers, page) = probe_cursor(prober, &first, cursor).await;
+            let next = page.and_then(|page| walk.add(&page));
             read_on(prober, &first, &mut walk, next).await;
-            second.findings
+            answers
         }
         None => without_cursor(&walk),
     };
@@ -181,13 +181,6 @@ fn without_cursor(walk: &ProbeWalk) -> Vec<TopicAnswer> {
         .into()
 }
 
-/// The results of requesting the second page.
-struct SecondPage {
-    findings: Vec<TopicAnswer>,
-    /// The page, if it was returned.
-    page: Option<BatchList>,
-}
-
 /// Tries a cursor in several ways.
 struct CursorTrial<'a> {
     prober: &'a mut Prober,
@@ -204,8 +197,12 @@ enum CursorUse {
     Refused(u16),
 }
 
-/// Requests the page at `cursor`, with the dates of `first` and without them.
-async fn probe_cursor(prober: &mut Prober, first: &ProbeRequest, cursor: &Secret) -> SecondPage {
+/// Requests the page at `cursor`, with the dates of `first` and without them; returns it if there is one.
+async fn probe_cursor(
+    prober: &mut Prober,
+    first: &ProbeRequest,
+    cursor: &Secret,
+) -> (Vec<TopicAnswer>, Option<BatchList>) {
     let mut trial = CursorTrial {
         prober,
         first: first.clone(),
@@ -217,13 +214,11 @@ async fn probe_cursor(prober: &mut Prober, first: &ProbeRequest, cursor: &Secret
         Err(reason) => (Err(reason.clone()), Err(reason)),
     };
     let CursorTrial { evidence, page, .. } = trial;
-    SecondPage {
-        findings: vec![
-            TopicAnswer::from_result(Topic::DatesWithCursor, dates, evidence.clone()),
-            TopicAnswer::from_result(Topic::CursorTwice, twice, evidence),
-        ],
-        page,
-    }
+    let answers = vec![
+        TopicAnswer::from_result(Topic::DatesWithCursor, dates, evidence.clone()),
+        TopicAnswer::from_result(Topic::CursorTwice, twice, evidence),
+    ];
+    (answers, page)
 }
 
 /// The answer to each of the two questions, or the reason why it is unknown.
