@@ -7,7 +7,7 @@
 
 #![cfg_attr(
     not(feature = "cloud"),
-    allow(dead_code, reason = "some is only for uploads")
+    allow(dead_code, reason = "only uploads need some of it")
 )]
 
 // Where to write.
@@ -24,6 +24,10 @@ pub(crate) mod temp_file;
 mod transaction;
 
 // Kinds of storage with rules of their own.
+#[cfg(feature = "cloud")]
+pub(crate) mod cloud;
+#[cfg(not(feature = "cloud"))]
+#[path = "cloud/disabled.rs"]
 pub(crate) mod cloud;
 pub(crate) mod sqlite;
 

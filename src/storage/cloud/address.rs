@@ -54,9 +54,6 @@ impl ObjectAddress {
         else {
             return Ok(None);
         };
-        if cfg!(not(feature = "cloud")) {
-            return Err(not_built(&text));
-        }
         let bucket_noun = provider.bucket_noun();
         let refuse = |why: String| {
             Failure::new(Kind::Usage, format!("`{text}` {why}")).hint(format!(
@@ -105,14 +102,6 @@ impl fmt::Display for ObjectAddress {
     }
 }
 
-fn not_built(text: &str) -> Failure {
-    Failure::new(
-        Kind::Usage,
-        format!("`{text}`: this build of trayscan does not support object storage"),
-    )
-    .hint("install one that does with `cargo install --path . --features cloud`, or write a file and copy it there")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +117,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cloud")]
     #[test]
     fn addresses_are_parsed_and_formatted() {
         for (text, provider, bucket, key) in [
@@ -143,7 +131,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cloud")]
     #[test]
     fn invalid_object_names_are_refused() {
         for text in [
@@ -161,25 +148,6 @@ mod tests {
             "az://{year}/a.csv",
         ] {
             assert_eq!(parse(text).expect_err(text).kind, Kind::Usage, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_build_without_object_storage_says_how_to_get_it() {
-        for text in ["s3://b/a.csv", "gs://b/a.csv", "az://b/a.csv"] {
-            let failure = match parse(text) {
-                Err(failure) if cfg!(not(feature = "cloud")) => failure,
-                parsed => {
-                    assert!(cfg!(feature = "cloud") && parsed.is_ok());
-                    not_built(text)
-                }
-            };
-            let failure = anyhow::Error::new(failure);
-            assert_eq!(crate::error::kind_of(&failure), Kind::Usage);
-            let message = failure.to_string();
-            assert!(message.contains("this build of trayscan does not support object storage"));
-            let hint = crate::error::hint_of(&failure).unwrap_or_default();
-            assert!(hint.contains("--features cloud"), "{hint}");
         }
     }
 }

@@ -1,40 +1,76 @@
-//! Stubs for builds without object storage. They are never called: parsing an address fails first.
+//! Stands in for `cloud` in a build without that feature. An address cannot be parsed, so nothing else here is
+//! ever called.
+
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    clippy::unused_self,
+    reason = "the same interface as with the feature"
+)]
 
 use std::collections::HashMap;
-use std::convert::Infallible;
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::address::ObjectAddress;
 use crate::client::ClientOptions;
 use crate::error::{Failure, Kind};
 use crate::storage::Storage;
 use crate::storage::temp_file::TempFile;
 use crate::storage::transaction::Transaction;
 
+/// A type without values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Never {}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectAddress(Never);
+
+impl ObjectAddress {
+    pub(crate) fn is_meant(name: &Path) -> bool {
+        let text = name.to_string_lossy();
+        let schemes = ["s3://", "gs://", "az://"];
+        schemes.iter().any(|scheme| text.starts_with(scheme))
+    }
+
+    pub(crate) fn parse(name: &Path) -> Result<Option<Self>, Failure> {
+        if !Self::is_meant(name) {
+            return Ok(None);
+        }
+        let text = name.to_string_lossy();
+        Err(Failure::new(
+            Kind::Usage,
+            format!("`{text}`: this build of trayscan does not support object storage"),
+        )
+        .hint("install one that does with `cargo install --path . --features cloud`, or write a file and copy it there"))
+    }
+}
+
+impl fmt::Display for ObjectAddress {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {}
+    }
+}
+
 #[derive(Clone, Default)]
 pub(crate) struct Cloud;
 
 impl Cloud {
-    #[allow(
-        clippy::unnecessary_wraps,
-        reason = "can fail with the feature `cloud`"
-    )]
     pub(crate) fn new(_: &ClientOptions) -> Result<Self, Failure> {
         Ok(Self)
     }
 
-    pub(crate) fn sizes(&self, _: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
-        Err(unsupported())
+    pub(crate) fn sizes(&self, address: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
+        match address.0 {}
     }
 
-    pub(crate) fn remove(&self, _: &ObjectAddress) -> Result<(), Failure> {
-        Err(unsupported())
+    pub(crate) fn remove(&self, address: &ObjectAddress) -> Result<(), Failure> {
+        match address.0 {}
     }
 }
 
-pub(crate) struct Object(Infallible);
+pub(crate) struct Object(Never);
 
 impl Object {
     pub(crate) fn commit(&self) {
@@ -50,22 +86,20 @@ impl Object {
     }
 }
 
-pub(crate) struct Upload(Infallible);
+pub(crate) struct Upload(Never);
 
 impl Upload {
-    pub(crate) fn begin(_: &ObjectAddress, _: bool, _: bool, _: &Storage) -> Result<Self, Failure> {
-        Err(unsupported())
+    pub(crate) fn begin(
+        address: &ObjectAddress,
+        _: bool,
+        _: bool,
+        _: &Storage,
+    ) -> Result<Self, Failure> {
+        match address.0 {}
     }
 
-    #[allow(
-        clippy::unnecessary_wraps,
-        reason = "can fail with the feature `cloud`"
-    )]
-    pub(in crate::storage) fn publish_all(uploads: Vec<Self>) -> Result<(), Failure> {
-        match uploads.into_iter().next() {
-            Some(upload) => match upload.0 {},
-            None => Ok(()),
-        }
+    pub(in crate::storage) fn publish_all(_: Vec<Self>) -> Result<(), Failure> {
+        Ok(())
     }
 }
 
@@ -92,18 +126,33 @@ impl Transaction for Upload {
         match self.0 {}
     }
 
-    fn commit(all: Vec<Self>) -> Result<(), Failure> {
-        Self::publish_all(all)
+    fn commit(_: Vec<Self>) -> Result<(), Failure> {
+        Ok(())
     }
 }
 
-pub(crate) fn download(_: &ObjectAddress, _: &Storage) -> Result<TempFile, Failure> {
-    Err(unsupported())
+pub(crate) fn download(address: &ObjectAddress, _: &Storage) -> Result<TempFile, Failure> {
+    match address.0 {}
 }
 
-fn unsupported() -> Failure {
-    Failure::new(
-        Kind::Internal,
-        "this build of trayscan does not support object storage",
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_object_storage_says_how_to_get_it() {
+        for text in ["s3://b/a.csv", "gs://b/a.csv", "az://b/a.csv"] {
+            let failure = ObjectAddress::parse(Path::new(text)).expect_err(text);
+            let failure = anyhow::Error::new(failure);
+            assert_eq!(crate::error::kind_of(&failure), Kind::Usage);
+            let message = failure.to_string();
+            assert!(message.contains("this build of trayscan does not support object storage"));
+            let hint = crate::error::hint_of(&failure).unwrap_or_default();
+            assert!(hint.contains("--features cloud"), "{hint}");
+        }
+        for text in ["a.csv", "s3:/b/a.csv", "./s3://b/a.csv", "-", "S3/a.csv"] {
+            let parsed = ObjectAddress::parse(Path::new(text));
+            assert_eq!(parsed.expect(text), None, "{text}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use tokio::sync::{Mutex as AsyncMutex, RwLock, watch};
 
 use super::address::{ObjectAddress, Provider};
 use super::error::StoreError;
-use super::orphans::{FoundUpload, ObjectUri};
+use super::orphans::ObjectUri;
 use super::requests::{Span, Tried, attempt};
 use super::store::{Bucket, Cloud};
 use crate::error::{Failure, Kind};
@@ -392,10 +392,7 @@ impl Object {
         }
         let find = || uploads.find(&self.uri, &self.address.key, &spans);
         let found = attempt(policy, &self.address, &never, find).await.result;
-        let ours = match found {
-            Ok(FoundUpload::Ours(ours)) => Some(ours),
-            Ok(FoundUpload::Unclear) | Err(_) => None,
-        };
+        let ours = found.unwrap_or_default();
         let mut is_clear = ours.is_some();
         for id in ours.unwrap_or_default() {
             let abort = || store.abort_multipart(&self.key, &id);

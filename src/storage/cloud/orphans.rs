@@ -76,24 +76,17 @@ struct ListedUpload {
     initiated: SystemTime,
 }
 
-/// The result of a search.
-pub(super) enum FoundUpload {
-    /// The IDs of uploads that are certainly ours.
-    Ours(Vec<String>),
-    /// Some uploads may belong to another run.
-    Unclear,
-}
-
 impl Uploads {
-    /// Finds the uploads for `key` that were created in one of `spans`.
+    /// Finds the uploads for `key` that were created in one of `spans`. Returns the IDs of those that are
+    /// certainly ours; `None` if some may belong to another run.
     pub(super) async fn find(
         &self,
         uri: &ObjectUri,
         key: &str,
         spans: &[Span],
-    ) -> object_store::Result<FoundUpload> {
+    ) -> object_store::Result<Option<Vec<String>>> {
         let Some((bucket, object)) = uri.split(key) else {
-            return Ok(FoundUpload::Unclear);
+            return Ok(None);
         };
         let prefix = utf8_percent_encode(key, NON_ALPHANUMERIC);
         let (headers, list) = self
@@ -112,11 +105,7 @@ impl Uploads {
                 ours.push(upload.id);
             }
         }
-        Ok(if ours.len() > spans.len() {
-            FoundUpload::Unclear
-        } else {
-            FoundUpload::Ours(ours)
-        })
+        Ok(Some(ours).filter(|ours| ours.len() <= spans.len()))
     }
 
     async fn get(&self, uri: String) -> object_store::Result<(HeaderMap, String)> {
