@@ -45,12 +45,11 @@ impl LocalFile {
             ));
         }
         let path = follow_links(path)?;
-        let (folder, permissions) = (folder_of(&path), permissions(existing));
-        let temporary = match parts {
-            Some(parts) => parts.create(folder, permissions),
-            None => TempFile::create(folder, permissions, &storage.cleanup),
+        let (folder, mode) = (folder_of(&path), mode(existing));
+        let mut temporary = match parts {
+            Some(parts) => parts.create(folder, mode)?,
+            None => TempFile::create(folder, mode, &storage.cleanup)?,
         };
-        let mut temporary = temporary.map_err(without_path)?;
         if let Some(metadata) = existing {
             keep_owner_and_mode(temporary.file()?, metadata)?;
         }
@@ -154,28 +153,16 @@ fn rename_all(
     Ok(folders)
 }
 
-/// Returns the permissions of a new file, before the umask.
+/// Returns the mode of a new file, before the umask.
 #[cfg(unix)]
-#[allow(clippy::unnecessary_wraps, reason = "returns `None` on other systems")]
-fn permissions(existing: Option<&fs::Metadata>) -> Option<fs::Permissions> {
+fn mode(existing: Option<&fs::Metadata>) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
-    // The umask applies, as with any new file.
-    let mode = existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
-    Some(fs::Permissions::from_mode(mode))
+    existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777)
 }
 
 #[cfg(not(unix))]
-fn permissions(_: Option<&fs::Metadata>) -> Option<fs::Permissions> {
-    None
-}
-
-/// Removes the name of the temporary file from an error: it means nothing to the user.
-fn without_path(error: io::Error) -> io::Error {
-    let text = error.to_string();
-    match text.split_once(" at path ") {
-        Some((reason, _)) => io::Error::new(error.kind(), reason),
-        None => error,
-    }
+fn mode(_: Option<&fs::Metadata>) -> u32 {
+    super::temp_file::PRIVATE
 }
 
 #[cfg(unix)]

@@ -15,11 +15,12 @@
 //! `O_TMPFILE` would not replace this: a file without a name cannot be renamed over an existing one. It
 //! needs a temporary name first, and a run that is killed at that moment leaves a stray as well.
 
-use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::iter;
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, TempPath};
+use tempfile::TempPath;
 
 use super::cleanup::{Cleanup, PublishedFiles, Unpublished};
 use super::path::folder_of;
@@ -42,45 +43,38 @@ pub(crate) struct TempFile {
     unpublished: Unpublished,
 }
 
+/// The mode of a file that only the user may read.
+pub(super) const PRIVATE: u32 = 0o600;
+
 impl TempFile {
-    /// Creates a locked file in `folder`, after removing the strays there.
-    ///
-    /// `permissions` are those of the new file before the umask; without them, only the user may read it.
-    pub(crate) fn create(
-        folder: &Path,
-        permissions: Option<Permissions>,
-        cleanup: &Cleanup,
-    ) -> io::Result<Self> {
+    /// Creates a locked file in `folder` with this mode, before the umask. Removes the strays there first.
+    pub(super) fn create(folder: &Path, mode: u32, cleanup: &Cleanup) -> io::Result<Self> {
         remove_strays(folder);
-        Self::locked(folder, TEMP, permissions, cleanup)
+        Self::locked(folder, TEMP, mode, cleanup)
     }
 
-    /// Creates a file in the system's temporary folder, with the extensions of `name`. Only the user may
-    /// read it.
-    pub(crate) fn create_scratch(name: &Path, cleanup: &Cleanup) -> io::Result<Self> {
+    /// Creates a file in the system's temporary folder, with the extensions of `name`.
+    pub(super) fn create_scratch(name: &Path, cleanup: &Cleanup) -> io::Result<Self> {
         let folder = std::env::temp_dir();
         // A run may need many such files, one after the other.
         if cleanup.is_first_scratch() {
             strays::remove(&folder, Suffix::WithExtensions);
         }
         let suffix = format!("{TEMP}{}", extensions(name));
-        Self::locked(&folder, &suffix, None, cleanup)
+        Self::locked(&folder, &suffix, PRIVATE, cleanup)
     }
 
-    fn locked(
-        folder: &Path,
-        suffix: &str,
-        permissions: Option<Permissions>,
-        cleanup: &Cleanup,
-    ) -> io::Result<Self> {
-        let mut builder = Builder::new();
-        builder.prefix(PREFIX).rand_bytes(ID_LENGTH).suffix(suffix);
-        if let Some(permissions) = permissions {
-            builder.permissions(permissions);
-        }
+    fn locked(folder: &Path, suffix: &str, mode: u32, cleanup: &Cleanup) -> io::Result<Self> {
         let has_locks = strays::has_locks(folder);
         for _ in 0..ATTEMPTS {
-            let new = Self::new(folder, &builder, cleanup)?;
+            let id: String = iter::repeat_with(fastrand::alphanumeric)
+                .take(ID_LENGTH)
+                .collect();
+            let path = folder.join(format!("{PREFIX}{id}{suffix}"));
+            let new = match Self::new(path, mode, cleanup) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                new => new?,
+            };
             let is_ours = match &new.file {
                 Some(file) if has_locks => strays::lock(file)?,
                 _ => true,
@@ -95,13 +89,13 @@ impl TempFile {
         Err(io::Error::other("every new temporary file was removed"))
     }
 
-    fn new(folder: &Path, builder: &Builder<'_, '_>, cleanup: &Cleanup) -> io::Result<Self> {
-        let create = || {
-            let (file, path) = builder.tempfile_in(folder)?.into_parts();
-            let path = path.keep()?;
-            Ok(((file, path.clone()), path))
-        };
-        let ((file, path), unpublished) = cleanup.create_file(create)?;
+    /// Creates a file that must not exist yet, not even as a link.
+    fn new(path: PathBuf, mode: u32, cleanup: &Cleanup) -> io::Result<Self> {
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true);
+        set_mode(&mut options, mode);
+        let create = || Ok((options.open(&path)?, path.clone()));
+        let (file, unpublished) = cleanup.create_file(create)?;
         Ok(Self {
             path,
             file: Some(file),
@@ -155,7 +149,7 @@ impl TempFile {
     /// Replaces the file at `path` with `text`. It does not count as a result: a signal can still stop the run.
     pub(crate) fn replace(path: &Path, text: &[u8], cleanup: &Cleanup) -> io::Result<()> {
         let folder = folder_of(path);
-        let mut new = Self::create(folder, None, cleanup)?;
+        let mut new = Self::create(folder, PRIVATE, cleanup)?;
         new.file()?.write_all(text)?;
         new.seal()?;
         fs::rename(&new.path, path)?;
@@ -197,7 +191,7 @@ impl PartFiles {
         cleanup: &Cleanup,
     ) -> io::Result<Self> {
         remove_strays(base);
-        let mut list = TempFile::locked(base, LIST, None, cleanup)?;
+        let mut list = TempFile::locked(base, LIST, PRIVATE, cleanup)?;
         let name = list.path.file_name().unwrap_or_default().to_string_lossy();
         let id = name[PREFIX.len()..PREFIX.len() + ID_LENGTH].to_owned();
         let mut text = Vec::new();
@@ -218,22 +212,21 @@ impl PartFiles {
         })
     }
 
-    /// Creates the next file, in `folder`.
-    pub(super) fn create(
-        &mut self,
-        folder: &Path,
-        permissions: Option<Permissions>,
-    ) -> io::Result<TempFile> {
+    /// Creates the next file, in `folder`, with this mode before the umask.
+    pub(super) fn create(&mut self, folder: &Path, mode: u32) -> io::Result<TempFile> {
         self.created += 1;
         let name = format!("{PREFIX}{}-{}{PART}", self.id, self.created);
-        let mut builder = Builder::new();
-        builder.prefix(&name).rand_bytes(0).suffix("");
-        if let Some(permissions) = permissions {
-            builder.permissions(permissions);
-        }
-        TempFile::new(folder, &builder, self.list.cleanup())
+        TempFile::new(folder.join(name), mode, self.list.cleanup())
     }
 }
+
+#[cfg(unix)]
+fn set_mode(options: &mut OpenOptions, mode: u32) {
+    std::os::unix::fs::OpenOptionsExt::mode(options, mode);
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &mut OpenOptions, _: u32) {}
 
 /// Flushes the entries of `folder` to disk.
 #[cfg(unix)]
