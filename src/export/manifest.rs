@@ -108,7 +108,7 @@ pub(crate) struct ManifestWindow {
 }
 
 /// A file that was written; `-` is standard output. A table has an address, but no bytes.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct ManifestFile {
     pub(crate) path: String,
     #[serde(default)]

@@ -15,11 +15,9 @@ pub(crate) mod sink;
 // What is about to be changed, what was written, and the record of it.
 pub(crate) mod manifest;
 pub(crate) mod pending;
-pub(crate) mod written;
 
 pub(crate) use destination::Destination;
-pub(crate) use partitions::{PartitionOptions, PartitionedWriter};
+pub(crate) use partitions::{PartitionOptions, PartitionedWriter, PublishedExport};
 pub(crate) use pending::Pending;
 pub(crate) use sink::ExportSink;
 pub(crate) use template::{Crops, Template};
-pub(crate) use written::{PublishedExport, Share, WrittenFile};

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use memchr::memchr;
 
+use super::manifest::ManifestFile;
 use super::pending::Pending;
 use super::template::{Crops, Template};
-use super::written::{PublishedExport, Share, WrittenFile};
 use crate::batch::Batch;
 use crate::batch::digest::SetDigest;
 use crate::error::{Failure, Kind};
@@ -51,6 +51,15 @@ pub(crate) struct PartitionOptions {
     pub(crate) pending: Option<Pending>,
     /// The marker file of a complete export. Removed before the first file is replaced.
     pub(crate) success_marker: Option<Location>,
+}
+
+/// What an export has published.
+pub(crate) struct PublishedExport {
+    /// What is known about each file; batches and digests only if there are many.
+    pub(crate) files: Vec<ManifestFile>,
+    pub(crate) report: WriterReport,
+    /// The digest of all batches, if one was computed.
+    pub(crate) digest: Option<SetDigest>,
 }
 
 /// Buffers batches by file, and writes the files at the end.
@@ -202,26 +211,26 @@ impl PartitionedWriter {
                 self.options.no_clobber,
                 part_files.as_mut(),
             )?;
-            let (sealed, share) = self.write_part(&part, output, outcome, &mut report)?;
-            written.push((file, share));
+            let (sealed, entry) = self.write_part(&part, output, outcome, &mut report)?;
+            written.push(ManifestFile {
+                path: file.address(),
+                ..entry
+            });
             all.push(sealed);
         }
         if let Some(marker) = &self.options.success_marker {
             marker.remove(&self.storage)?;
         }
         if let Some(pending) = &self.options.pending {
-            let files = written.iter().map(|(location, _)| location.address());
+            let files = written.iter().map(|file| file.path.clone());
             pending.write(files, &self.storage)?;
         }
-        let published = FinishedOutput::publish(all)?;
-        let written = written.into_iter().zip(published);
-        let written = written.map(|((place, share), published)| WrittenFile {
-            place,
-            published,
-            share,
-        });
+        for (file, published) in written.iter_mut().zip(FinishedOutput::publish(all)?) {
+            file.bytes = Some(published.bytes);
+            file.sha256 = published.sha256;
+        }
         Ok(PublishedExport {
-            files: written.collect(),
+            files: written,
             report,
             digest: self.digest,
         })
@@ -258,7 +267,7 @@ impl PartitionedWriter {
         mut output: EncodedOutput,
         outcome: &ExportOutcome<'_>,
         report: &mut WriterReport,
-    ) -> Result<(FinishedOutput, Option<Share>), Failure> {
+    ) -> Result<(FinishedOutput, ManifestFile), Failure> {
         let mut digest = self.options.new_digest.as_ref().map(|new| new());
         let has_manifest = self.options.manifest.is_some();
         if has_manifest {
@@ -281,12 +290,14 @@ impl PartitionedWriter {
         if let (Some(all), Some(digest)) = (&mut self.digest, &digest) {
             all.merge(digest);
         }
-        let share = digest.filter(|_| has_manifest).map(|digest| Share {
-            batches: part.batches,
-            set_digest: digest.finish(),
-            unknown_fields_digest: digest.finish_unknown(),
-        });
-        Ok((output.seal()?, share))
+        let digest = digest.filter(|_| has_manifest);
+        let entry = ManifestFile {
+            batches: Some(part.batches),
+            set_digest: digest.as_ref().map(SetDigest::finish),
+            unknown_fields_digest: digest.as_ref().and_then(SetDigest::finish_unknown),
+            ..ManifestFile::default()
+        };
+        Ok((output.seal()?, entry))
     }
 
     fn read_spilled(&mut self, offset: u64, length: usize) -> io::Result<Vec<u8>> {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::partitions::{PartitionedWriter, add};
-use super::written::{PublishedExport, WrittenFile};
+use super::manifest::ManifestFile;
+use super::partitions::{PartitionedWriter, PublishedExport, add};
 use crate::batch::Batch;
 use crate::batch::digest::SetDigest;
 use crate::error::Failure;
 use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::pipeline::Sink;
 use crate::postgres::CopyLoader;
-use crate::storage::{Location, Published, Storage};
+use crate::storage::{Location, Storage};
 
 pub(crate) enum ExportSink {
     One {
@@ -38,7 +38,7 @@ impl ExportSink {
 
     /// Finishes and publishes the output.
     pub(crate) fn publish(self, outcome: &ExportOutcome<'_>) -> Result<PublishedExport, Failure> {
-        let (place, published, report, digest) = match self {
+        let (file, report, digest) = match self {
             Self::One {
                 writer,
                 place,
@@ -48,7 +48,14 @@ impl ExportSink {
                     digest: digest.as_ref(),
                     ..*outcome
                 })?;
-                (place, output.publish()?, report, digest)
+                let published = output.publish()?;
+                let file = ManifestFile {
+                    path: place.address(),
+                    bytes: Some(published.bytes),
+                    sha256: published.sha256,
+                    ..ManifestFile::default()
+                };
+                (file, report, digest)
             }
             Self::Many(partitions) => return partitions.publish(outcome),
             Self::Table {
@@ -65,13 +72,12 @@ impl ExportSink {
                     counts: Some(counts),
                     ..WriterReport::default()
                 };
-                (place, Published::default(), report, digest)
+                let file = ManifestFile {
+                    path: place.address(),
+                    ..ManifestFile::default()
+                };
+                (file, report, digest)
             }
-        };
-        let file = WrittenFile {
-            place,
-            published,
-            share: None,
         };
         Ok(PublishedExport {
             files: vec![file],

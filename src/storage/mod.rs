@@ -34,7 +34,7 @@ pub(crate) mod sqlite;
 pub(crate) use cleanup::Cleanup;
 pub(crate) use escaping::Escapes;
 pub(crate) use location::{Location, is_table};
-pub(crate) use output::{Compression, EncodedOutput, Published};
+pub(crate) use output::{Compression, EncodedOutput};
 pub(crate) use path::is_same_file;
 
 use std::sync::Arc;

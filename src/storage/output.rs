@@ -36,11 +36,12 @@ pub(crate) struct EncodedOutput {
     is_written_by_path: bool,
 }
 
-/// Size and checksum of a published file or object; both are empty for a table.
+/// Size and checksum of a published output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
     pub(crate) bytes: u64,
-    pub(crate) sha256: String,
+    /// `None` unless it was requested.
+    pub(crate) sha256: Option<String>,
 }
 
 /// Counts and hashes the bytes written to the target.
@@ -265,7 +266,7 @@ impl EncodedOutput {
             },
             _,
         ) = buffer.into_parts();
-        let sha256 = hash.map_or_else(String::new, |hash| hexadecimal(&hash.finalize()));
+        let sha256 = hash.map(|hash| hexadecimal(&hash.finalize()));
         Ok(FinishedOutput {
             target,
             published: Published { bytes, sha256 },

@@ -21,7 +21,7 @@ use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::messages::count;
 use crate::error::{Failure, Kind};
 use crate::export::manifest::{LakeState, Manifest, ManifestFile};
-use crate::export::{Crops, Destination, Pending, Template, WrittenFile};
+use crate::export::{Crops, Destination, Pending, Template};
 use crate::pipeline::Selection;
 use crate::storage::cloud::ObjectAddress;
 use crate::storage::{Location, Storage};
@@ -460,14 +460,14 @@ pub(super) fn remove_pending_list(
 pub(super) fn remove_others(
     template: &Template,
     names: impl IntoIterator<Item = String>,
-    written: &[WrittenFile],
+    written: &[ManifestFile],
     storage: &Storage,
 ) -> Result<u64, Failure> {
-    let written: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
+    let written: HashSet<&str> = written.iter().map(|file| &*file.path).collect();
     let mut removed = 0;
     for name in names {
         let location = Location::new(Some(Path::new(&name)))?;
-        if written.contains(&location.address()) {
+        if written.contains(&*location.address()) {
             continue;
         }
         removed += u64::from(exists(Path::new(&name), storage));

@@ -14,7 +14,6 @@ use crate::commands::batches::Received;
 use crate::commands::source::BatchSource;
 use crate::error::Failure;
 use crate::export::manifest::{LakeState, Manifest, ManifestFile, ManifestRequest, ManifestWindow};
-use crate::export::{Share, WrittenFile};
 use crate::fetch::FetchedWindow;
 
 /// Everything that goes into a manifest.
@@ -23,7 +22,7 @@ pub(super) struct ManifestInputs<'a> {
     pub(super) request: &'a ExportRequest,
     pub(super) source: &'a BatchSource,
     pub(super) received: &'a Received<'a>,
-    pub(super) written: &'a [WrittenFile],
+    pub(super) written: &'a [ManifestFile],
     /// Files of a lake that were not rewritten.
     pub(super) kept: Vec<ManifestFile>,
     /// The names of crops in file names, if file names contain them.
@@ -115,23 +114,19 @@ impl ManifestInputs<'_> {
         }
     }
 
-    fn file(&self, written: &WrittenFile) -> ManifestFile {
+    fn file(&self, written: &ManifestFile) -> ManifestFile {
+        let format = self.request.destination.format.name().to_owned();
+        let mut file = ManifestFile {
+            format,
+            ..written.clone()
+        };
         // A single file has all batches.
-        let share = written.share.clone().unwrap_or_else(|| Share {
-            batches: self.received.counts.written,
-            set_digest: self.digest.finish(),
-            unknown_fields_digest: self.digest.finish_unknown(),
-        });
-        let published = Some(&written.published).filter(|all| !all.sha256.is_empty());
-        ManifestFile {
-            path: written.place.address(),
-            format: self.request.destination.format.name().to_owned(),
-            bytes: published.map(|published| published.bytes),
-            sha256: published.map(|published| published.sha256.clone()),
-            batches: Some(share.batches),
-            set_digest: Some(share.set_digest),
-            unknown_fields_digest: share.unknown_fields_digest,
+        if file.batches.is_none() {
+            file.batches = Some(self.received.counts.written);
+            file.set_digest = Some(self.digest.finish());
+            file.unknown_fields_digest = self.digest.finish_unknown();
         }
+        file
     }
 }
 

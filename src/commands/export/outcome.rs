@@ -4,8 +4,8 @@ use super::request::ExportRequest;
 use crate::commands::batches::Received;
 use crate::commands::messages::{count, quoted};
 use crate::commands::source::BatchSource;
+use crate::export::Destination;
 use crate::export::manifest::ManifestFile;
-use crate::export::{Destination, WrittenFile};
 use crate::formats::{self, WriterReport};
 use crate::storage::cleanup::PublishedObjects;
 use crate::storage::{Location, Storage};
@@ -15,7 +15,7 @@ use crate::terminal;
 pub(super) fn full_export(
     request: &ExportRequest,
     received: &Received<'_>,
-    written: &[WrittenFile],
+    written: &[ManifestFile],
     report: &WriterReport,
 ) -> String {
     let rows = report.counts.as_ref();
@@ -32,7 +32,7 @@ pub(super) fn full_export(
 pub(super) fn partial_export(
     request: &ExportRequest,
     source: &BatchSource,
-    written: &[WrittenFile],
+    written: &[ManifestFile],
     kept: &[ManifestFile],
     removed: u64,
     batches: u64,
@@ -52,7 +52,7 @@ pub(super) fn partial_export(
 }
 
 /// Names the output, with the number of files if there may be many.
-fn output_name(destination: &Destination, written: &[WrittenFile]) -> String {
+fn output_name(destination: &Destination, written: &[ManifestFile]) -> String {
     if destination.template.is_none() {
         return destination.name();
     }

@@ -311,11 +311,11 @@ impl OpenOutputs {
                 "the new files were written, but a file without batches could not be removed",
             )?;
             let kept = kept.iter().flatten().map(|file| file.path.clone());
-            let files = written.iter().map(|file| file.place.address()).chain(kept);
+            let files = written.iter().map(|file| file.path.clone()).chain(kept);
             lake::warn_of_strays(template, &files.collect());
         }
         let warnings = received.warn(format_warnings(&report, destination))?;
-        let places: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
+        let places: HashSet<String> = written.iter().map(|file| file.path.clone()).collect();
         let conclusion = match &kept {
             None => full_export(request, &received, &written, &report),
             Some(kept) => partial_export(request, source, &written, kept, removed, batches),
