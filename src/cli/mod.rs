@@ -150,7 +150,7 @@ pub(crate) enum Command {
     Summary(Box<SummaryArgs>),
     Report(Box<ReportArgs>),
     Verify(Box<VerifyArgs>),
-    Check(CheckArgs),
+    Check(Box<CheckArgs>),
     Serve(ServeArgs),
 
     /// Show settings, or create a config file

@@ -165,7 +165,7 @@ pub(crate) enum ConfigCommand {
     Path(ConfigArgs),
 
     /// Print the current settings and their sources, with secrets masked
-    Show(ServiceArgs),
+    Show(Box<ServiceArgs>),
 
     /// Create a config file with an explanation of every key
     Init(ConfigArgs),

@@ -1,11 +1,11 @@
 //! `config`: prints the path of the config file or the settings in effect, or creates a config file.
 
-use super::context::Context;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::context::Context;
 use crate::cli::ConfigCommand;
 use crate::config::{self, Origin, SETTINGS, SecretSource, Setting, file};
 use crate::error::{Failure, Kind};

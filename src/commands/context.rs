@@ -14,7 +14,7 @@ pub(crate) struct Context {
     /// Where files and objects are read and written.
     pub(crate) storage: Storage,
     pub(crate) terminal: Terminal,
-    service: Arc<ServiceArgs>,
+    pub(super) service: Arc<ServiceArgs>,
     settings: Arc<OnceLock<Settings>>,
 }
 

@@ -120,4 +120,82 @@ mod tests {
         assert_eq!(none_match(&one, 0), None);
         assert_eq!(none_match(&[], 5), None);
     }
+
+    #[test]
+    fn flaws_of_the_batches_are_counted() {
+        let column = |name: &str| {
+            let column = COLUMNS.iter().position(|column| column.name == name);
+            1 << column.expect("a column")
+        };
+        let issues = DataIssues {
+            flawed: 2,
+            example: Some("batch 7: no crop_type".to_owned()),
+            skipped: 1,
+            absent: column("crop_type") | column("scanned_by_email"),
+            held_back: 3,
+            crowded: Some("1000 batches in one second".to_owned()),
+        };
+        let counts = Counts {
+            conflicts: 1,
+            ..Counts::default()
+        };
+        let warnings = data_warnings(&issues, &counts, true);
+        assert_eq!(warnings.len(), 4, "{warnings:?}");
+        assert_eq!(
+            warnings[0],
+            "1 batch arrived again with different content; the first version was kept"
+        );
+        assert!(
+            warnings[1].ends_with(" are missing in some batches; they count as null"),
+            "{}",
+            warnings[1]
+        );
+        assert_eq!(
+            warnings[2],
+            "2 batches break the interface (1 skipped: no batch_id); the first: batch 7: no crop_type"
+        );
+        assert_eq!(
+            warnings[3],
+            "1000 batches in one second; the same applies to 2 more"
+        );
+        let strict = issue_warnings(&issues, false);
+        assert_eq!(strict.len(), 2, "a strict run fails at the first flaw");
+        let one = DataIssues {
+            absent: column("crop_type"),
+            held_back: 1,
+            crowded: Some("1000 batches in one second".to_owned()),
+            ..DataIssues::default()
+        };
+        assert_eq!(
+            issue_warnings(&one, false),
+            [
+                "`crop_type` is missing in some batches; it counts as null",
+                "1000 batches in one second",
+            ]
+        );
+        assert_eq!(
+            data_warnings(&DataIssues::default(), &Counts::default(), true),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn values_that_the_figures_leave_out_are_counted() {
+        let mut figures = Figures::default();
+        assert_eq!(figure_warnings(&figures), [""; 0]);
+        figures.usable_rate.beyond = 1;
+        figures.odd_images = 2;
+        let digits = "more than 15 digits before or 10 after the decimal point; treated as missing";
+        let warnings = figure_warnings(&figures);
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].starts_with("1 value of `"), "{warnings:?}");
+        assert!(
+            warnings[0].ends_with(&format!(" has {digits}")),
+            "{warnings:?}"
+        );
+        assert_eq!(
+            warnings[1],
+            "2 batches have an invalid number of images, or one above four billion; counted as without images"
+        );
+    }
 }

@@ -1,9 +1,8 @@
 //! Checks and prepares the outputs of a run before it starts.
 
-use super::context::Context;
 use std::path::{Path, PathBuf};
 
-use crate::cli::ServiceArgs;
+use super::context::Context;
 use crate::config::file;
 use crate::error::{Failure, Kind};
 use crate::storage::cloud::ObjectAddress;
@@ -13,15 +12,14 @@ use crate::storage::{Storage, is_same_file};
 /// names it.
 pub(super) fn protect_own_files(
     context: &Context,
-    args: &ServiceArgs,
     outputs: &[(&str, Option<&Path>)],
 ) -> Result<(), Failure> {
-    let config = args.config.clone().or_else(file::default_path);
+    let config = context.service.config.clone().or_else(file::default_path);
     // The secret file exists, so an output that does not cannot be the same file.
     let may_be_secret = outputs
         .iter()
         .any(|(_, output)| output.is_some_and(Path::is_file));
-    let secret = may_be_secret.then(|| secret_file(context, args)).flatten();
+    let secret = may_be_secret.then(|| secret_file(context)).flatten();
     for (path, what) in [
         (config, "the config file"),
         (secret, "the client secret file"),
@@ -43,8 +41,8 @@ pub(super) fn protect_own_files(
 }
 
 /// Returns the client secret file, from the flag, the variable or the profile.
-fn secret_file(context: &Context, args: &ServiceArgs) -> Option<PathBuf> {
-    if args.sandbox {
+fn secret_file(context: &Context) -> Option<PathBuf> {
+    if context.service.sandbox {
         return None;
     }
     // A config file that cannot be read fails later.

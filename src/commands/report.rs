@@ -1,11 +1,11 @@
 //! `report`: writes one self-contained HTML page with charts.
 
-use super::batches::BatchRequest;
-use super::context::Context;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
+use super::batches::BatchRequest;
+use super::context::Context;
 use super::messages::{count, figure_warnings};
 use super::source::BatchSource;
 use super::{outputs, runtime};
@@ -21,11 +21,7 @@ use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
     let request = ReportRequest::new(args)?;
-    outputs::protect_own_files(
-        context,
-        &args.source.service,
-        &[("-o", args.output.as_deref())],
-    )?;
+    outputs::protect_own_files(context, &[("-o", args.output.as_deref())])?;
     let (args, location) = (args.clone(), request.location.clone());
     runtime::run(
         context,
@@ -141,7 +137,7 @@ async fn write_report(
     let service = &args.source.service;
     let settings = context.settings()?;
     let storage = outputs::prepare_storage(context, &[args.output.as_deref()])?;
-    let source = BatchSource::open(&args.source, context)?;
+    let source = BatchSource::open(context, args.source.archive.as_deref())?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let mut output = storage.create(&request.location, Compression::None, args.no_clobber)?;
     let range = &request.batches.range;

@@ -1,6 +1,5 @@
 //! Where a command reads batches from: the service, a sandbox that runs as long as the command, or an archive.
 
-use super::context::Context;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +8,10 @@ use anyhow::Context as _;
 use chrono::Utc;
 use tokio::sync::oneshot;
 
+use super::context::Context;
 use crate::archive::{Archive, ArchivePages};
 use crate::batch::Page;
 use crate::batch::range::{Range, written};
-use crate::cli::{ServiceArgs, SourceArgs};
 use crate::client::retry::RetryPolicy;
 use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Version};
 use crate::error::Failure;
@@ -37,17 +36,8 @@ enum BatchOrigin {
 }
 
 impl BatchSource {
-    /// Opens the source. Call it on the runtime that the sandbox will run on.
-    pub(super) fn open(args: &SourceArgs, context: &Context) -> anyhow::Result<Self> {
-        Self::choose(args.archive.as_deref(), &args.service, context)
-    }
-
-    /// Opens `archive` if given, or the service.
-    pub(super) fn choose(
-        archive: Option<&Path>,
-        args: &ServiceArgs,
-        context: &Context,
-    ) -> anyhow::Result<Self> {
+    /// Opens `archive` if given, or the service. Call it on the runtime that the sandbox will run on.
+    pub(super) fn open(context: &Context, archive: Option<&Path>) -> anyhow::Result<Self> {
         if let Some(path) = archive {
             // An archive needs no settings, but mistakes in the config file are reported all the same.
             context.settings()?;
@@ -56,7 +46,7 @@ impl BatchSource {
                 stats: Arc::default(),
             });
         }
-        let service = ServiceSource::open(args, context)?;
+        let service = ServiceSource::open(context)?;
         Ok(Self {
             stats: service.stats.clone(),
             origin: BatchOrigin::Service(Box::new(service)),
@@ -253,10 +243,10 @@ const SANDBOX_SEED: u64 = 1;
 
 impl ServiceSource {
     /// Resolves the settings, and starts the sandbox if requested. Call it on the runtime that the sandbox will run on.
-    pub(super) fn open(args: &ServiceArgs, context: &Context) -> anyhow::Result<Self> {
+    pub(super) fn open(context: &Context) -> anyhow::Result<Self> {
         let settings = context.settings()?;
         let options = settings.client_options()?;
-        let (credentials, sandbox) = if args.sandbox {
+        let (credentials, sandbox) = if context.service.sandbox {
             let (credentials, sandbox) = start_sandbox()?;
             (credentials, Some(sandbox))
         } else {

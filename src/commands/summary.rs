@@ -1,10 +1,10 @@
 //! `summary`: computes statistics per group and writes them to the terminal or a file.
 
-use super::batches::BatchRequest;
-use super::context::Context;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use super::batches::BatchRequest;
+use super::context::Context;
 use super::messages::{count, figure_warnings};
 use super::source::BatchSource;
 use super::{outputs, runtime};
@@ -21,11 +21,7 @@ pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
     let request = BatchRequest::new(&args.selection, &args.source)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
-    outputs::protect_own_files(
-        context,
-        &args.source.service,
-        &[("-o", args.output.as_deref())],
-    )?;
+    outputs::protect_own_files(context, &[("-o", args.output.as_deref())])?;
     let place = destination.place.clone();
     let args = args.clone();
     runtime::run(
@@ -112,7 +108,7 @@ async fn summarise(
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
     let storage = outputs::prepare_storage(context, &[args.output.as_deref()])?;
-    let source = BatchSource::open(&args.source, context)?;
+    let source = BatchSource::open(context, args.source.archive.as_deref())?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let mut output =
         storage.create(&destination.place, destination.compression, args.no_clobber)?;

@@ -246,3 +246,61 @@ fn help_and_version_are_printed() {
         nothing.stderr
     );
 }
+
+#[test]
+fn an_empty_result_is_explained() {
+    let home = Home::with("");
+    for (args, expected) in [
+        (
+            &["summary", "--sandbox", "--where", "crop_type=Fig"][..],
+            "note: none of the 250 batches matches `--where crop_type=Fig`\n",
+        ),
+        (
+            &["summary", "--sandbox", "--end", "2001"],
+            "note: the sandbox has batches from November 2023 to October 2026\n",
+        ),
+        (
+            &["summary", "--sandbox", "--end", "2001", "--fail-on-empty"],
+            "error: no batch matches the selection\n  hint: the range was ",
+        ),
+    ] {
+        let ended = home.run(args);
+        assert!(
+            ended.stderr.contains(expected),
+            "{args:?}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn an_existing_file_is_kept() {
+    let home = Home::with("");
+    let file = home.path("a.csv");
+    fs::write(&file, "old").expect("a file");
+    let ended = home.run(&["export", "--sandbox", "-o", &file, "--no-clobber"]);
+    assert_eq!(ended.code, Kind::Output.code(), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "old");
+}
+
+#[test]
+fn each_run_reads_its_config_file_once() {
+    let home = Home::with("[profiles.default]\nclient_secret = \"hunter2-and-more\"\n");
+    let (file, archive) = (home.path("a.csv"), home.path("a.db"));
+    assert_eq!(home.run(&["sync", "--sandbox", &archive]).code, 0);
+    for args in [
+        &["export", "--sandbox", "-o", &file][..],
+        // The output exists now, so the secret file is looked for.
+        &["export", "--sandbox", "-o", &file],
+        &["export", "--archive", &archive, "-o", &file],
+        &["report", "--archive", &archive],
+    ] {
+        let ended = home.run(args);
+        assert_eq!(ended.code, 0, "{args:?}: {}", ended.stderr);
+        // A file with a secret that others can read gives a warning each time it is read.
+        let warnings = ended.stderr.matches("other users can read").count();
+        let expected = usize::from(cfg!(unix));
+        assert_eq!(warnings, expected, "{args:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("hunter2"));
+    }
+}

@@ -368,7 +368,7 @@ impl<'de> Deserializer<'de> for Toml {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Problem> for Toml {
+impl IntoDeserializer<'_, Problem> for Toml {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

@@ -41,7 +41,6 @@ struct Shared {
     error_format: ErrorFormat,
     state: Mutex<State>,
     /// Collects what is written, instead of the streams of the process.
-    #[cfg(test)]
     captured: Option<[Arc<Mutex<Vec<u8>>>; 2]>,
 }
 
@@ -138,7 +137,6 @@ impl Terminal {
     }
 
     pub(super) fn stdout(&self) -> Stdout {
-        #[cfg(test)]
         if let Some([stdout, _]) = &self.0.captured {
             return Stdout::Captured(Arc::clone(stdout));
         }
@@ -149,7 +147,6 @@ impl Terminal {
     pub(super) fn stdout_color(&self) -> ColorChoice {
         match self.stdout() {
             Stdout::Process(stdout) => self.color_choice(AutoStream::choice(&stdout)),
-            #[cfg(test)]
             Stdout::Captured(_) => ColorChoice::Never,
         }
     }
@@ -157,7 +154,6 @@ impl Terminal {
     /// Writes a line to standard error, without its colours if colour is off. A failure is ignored: there is nowhere left
     /// to report it.
     pub(super) fn write_error_line(&self, line: &str) {
-        #[cfg(test)]
         if let Some([_, stderr]) = &self.0.captured {
             let line = anstream::adapter::strip_str(line);
             let _ = writeln!(Stdout::Captured(Arc::clone(stderr)), "{line}");
@@ -200,7 +196,6 @@ impl Drop for Entered {
 /// Standard output.
 pub(crate) enum Stdout {
     Process(io::Stdout),
-    #[cfg(test)]
     Captured(Arc<Mutex<Vec<u8>>>),
 }
 
@@ -208,7 +203,6 @@ impl Stdout {
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
             Self::Process(stdout) => stdout.is_terminal(),
-            #[cfg(test)]
             Self::Captured(_) => false,
         }
     }
@@ -218,7 +212,6 @@ impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Process(stdout) => stdout.write(bytes),
-            #[cfg(test)]
             Self::Captured(captured) => {
                 let mut captured = captured.lock().unwrap_or_else(PoisonError::into_inner);
                 captured.write(bytes)
@@ -229,7 +222,6 @@ impl Write for Stdout {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Process(stdout) => stdout.flush(),
-            #[cfg(test)]
             Self::Captured(_) => Ok(()),
         }
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
 
 async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
     let mut results = CheckResults::new(args.format);
-    let source = match ServiceSource::open(&args.service, context) {
+    let source = match ServiceSource::open(context) {
         Ok(source) => source,
         Err(error) => {
             let kind = error::kind_of(&error);

@@ -9,7 +9,6 @@ use crate::export::manifest::ManifestFile;
 use crate::formats::{self, WriterReport};
 use crate::storage::cleanup::PublishedObjects;
 use crate::storage::{Location, Storage};
-use crate::terminal;
 
 /// Returns the last line of an export of everything, without the time.
 pub(super) fn full_export(
@@ -111,26 +110,115 @@ pub(super) fn format_warnings(report: &WriterReport, destination: &Destination) 
     warnings
 }
 
-/// Prints notes about the written cells and columns.
-pub(super) fn print_format_notes(report: &WriterReport) {
-    if report.formula_cells > 0 {
+/// Returns notes about the written cells and columns.
+pub(super) fn format_notes(report: &WriterReport) -> Vec<String> {
+    let formulas = (report.formula_cells > 0).then(|| {
         let (run, them) = match report.formula_cells {
             1 => ("text cell would run as a formula", "it"),
             _ => ("text cells would run as formulas", "them"),
         };
-        terminal::note(&format!(
-            "{} {run} in a spreadsheet; `--excel` makes {them} harmless",
-            report.formula_cells
-        ));
+        let cells = report.formula_cells;
+        format!("{cells} {run} in a spreadsheet; `--excel` makes {them} harmless")
+    });
+    let hidden = (report.hidden_columns > 0).then(|| {
+        let columns = report.hidden_columns as u64;
+        let columns = count(columns, "more column does", "more columns do");
+        format!("{columns} not fit; choose columns with `--fields`, or write a file with `-o`")
+    });
+    formulas.into_iter().chain(hidden).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::cli::OutputArgs;
+
+    fn destination(output: &str) -> Destination {
+        Destination::new(&OutputArgs {
+            output: Some(PathBuf::from(output)),
+            ..OutputArgs::default()
+        })
+        .expect("a destination")
     }
-    if report.hidden_columns > 0 {
-        terminal::note(&format!(
-            "{} not fit; choose columns with `--fields`, or write a file with `-o`",
-            count(
-                report.hidden_columns as u64,
-                "more column does",
-                "more columns do"
-            )
-        ));
+
+    #[test]
+    fn fields_without_a_column_are_named() {
+        let csv = destination("a.csv");
+        let warnings = |left_out: &[&str]| {
+            let left_out = left_out.iter().map(ToString::to_string).collect();
+            let report = WriterReport {
+                left_out,
+                ..WriterReport::default()
+            };
+            format_warnings(&report, &csv)
+        };
+        assert_eq!(warnings(&[]), [""; 0]);
+        assert_eq!(
+            warnings(&["a"]),
+            ["csv has no column for the field `a`; it was left out"]
+        );
+        assert_eq!(
+            warnings(&["a", "b"]),
+            ["csv has no column for the fields `a`, `b`; they were left out"]
+        );
+        let many: Vec<String> = (0..=formats::LEFT_OUT_LIMIT)
+            .map(|n| n.to_string())
+            .collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let all = warnings(&many).concat();
+        assert!(all.ends_with(" and others; they were left out"), "{all}");
+        let last = format!("`{}`", formats::LEFT_OUT_LIMIT);
+        assert!(!all.contains(&last), "{all}");
+    }
+
+    #[test]
+    fn cells_that_are_not_written_as_they_are_get_a_warning_or_a_note() {
+        let report = |cells| WriterReport {
+            escaped_cells: cells,
+            formula_cells: cells,
+            hidden_columns: usize::try_from(cells).expect("a small number"),
+            ..WriterReport::default()
+        };
+        let xlsx = destination("a.xlsx");
+        assert_eq!(format_warnings(&report(0), &xlsx), [""; 0]);
+        assert_eq!(format_notes(&report(0)), [""; 0]);
+        let escapes =
+            "control characters that xlsx cannot store; they are written as escapes such as \\u{1}";
+        for (cells, contain, notes) in [
+            (
+                1,
+                "1 text cell contains",
+                [
+                    "1 text cell would run as a formula in a spreadsheet; `--excel` makes it harmless",
+                    "1 more column does not fit; choose columns with `--fields`, or write a file with `-o`",
+                ],
+            ),
+            (
+                2,
+                "2 text cells contain",
+                [
+                    "2 text cells would run as formulas in a spreadsheet; `--excel` makes them harmless",
+                    "2 more columns do not fit; choose columns with `--fields`, or write a file with `-o`",
+                ],
+            ),
+        ] {
+            let expected = [format!("{contain} {escapes}")];
+            assert_eq!(format_warnings(&report(cells), &xlsx), expected);
+            assert_eq!(format_notes(&report(cells)), notes);
+        }
+    }
+
+    #[test]
+    fn many_files_are_counted_in_the_name_of_the_output() {
+        assert_eq!(output_name(&destination("a.csv"), &[]), "`a.csv`");
+        let lake = destination("lake/{month}.csv");
+        let name = output_name(&lake, &[]);
+        assert_eq!(name, format!("0 files, {}", lake.name()));
+        assert_eq!(
+            left_behind(&lake, &Storage::default()),
+            "nothing was published"
+        );
     }
 }

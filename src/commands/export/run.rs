@@ -1,6 +1,5 @@
 //! The run of an export: opens the outputs, fetches, publishes, and writes the manifest last.
 
-use crate::commands::context::Context;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -8,14 +7,13 @@ use anyhow::Context as _;
 
 use super::lake::{self, LakeLock, LakePart, LakePlan, LakeUpdate};
 use super::manifest::ManifestInputs;
-use super::outcome::{
-    format_warnings, full_export, left_behind, partial_export, print_format_notes,
-};
+use super::outcome::{format_notes, format_warnings, full_export, left_behind, partial_export};
 use super::request::ExportRequest;
 use crate::batch::digest::SetDigest;
 use crate::batch::range::written;
 use crate::cli::ExportArgs;
 use crate::commands::batches::{Received, stopped};
+use crate::commands::context::Context;
 use crate::commands::messages::count;
 use crate::commands::source::{BatchPages, BatchSource};
 use crate::commands::{outputs, runtime};
@@ -40,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
         ("-o", args.output.output.as_deref()),
         ("--manifest", request.destination.manifest.as_deref()),
     ];
-    outputs::protect_own_files(context, &args.source.service, &named)?;
+    outputs::protect_own_files(context, &named)?;
     let destination = request.destination.clone();
     let args = args.clone();
     runtime::run(
@@ -63,7 +61,7 @@ async fn export(
     let storage = outputs::prepare_storage(context, &locations)?;
     let context = &context.with_storage(storage);
     let storage = &context.storage;
-    let source = BatchSource::open(&args.source, context)?;
+    let source = BatchSource::open(context, args.source.archive.as_deref())?;
     let mut lock = destination
         .lake_folder()
         .as_deref()
@@ -345,7 +343,9 @@ impl OpenOutputs {
         }
         let marked = write_success_marker(destination, storage);
         marked.context("the export was written, but `_SUCCESS` was not")?;
-        print_format_notes(&report);
+        for note in format_notes(&report) {
+            terminal::note(&note);
+        }
         received.print_notes()?;
         Ok(conclusion)
     }

@@ -1,6 +1,5 @@
 //! The run of `sync`: fetches into the archive, and stops cleanly on a signal.
 
-use crate::commands::context::Context;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use crate::archive::sync::{self, SyncReport, SyncRequest};
 use crate::archive::{Archive, ArchiveStart, Owner, Run};
 use crate::batch::range::{Range, written};
 use crate::cli::SyncArgs;
+use crate::commands::context::Context;
 use crate::commands::messages::{count, issue_warnings};
 use crate::commands::runtime::Ended;
 use crate::commands::source::ServiceSource;
@@ -32,11 +32,7 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
     if args.changes {
         return changes::run(&context.storage, &args.archive, start, args.format);
     }
-    outputs::protect_own_files(
-        context,
-        &args.service,
-        &[("the archive", Some(args.archive.as_path()))],
-    )?;
+    outputs::protect_own_files(context, &[("the archive", Some(args.archive.as_path()))])?;
     let request = SyncRequest {
         start,
         lookback: i64::try_from(args.lookback.as_secs()).unwrap_or(i64::MAX),
@@ -75,7 +71,7 @@ async fn update_archive(
     stop: sync::Stop,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    let source = ServiceSource::open(&args.service, context)?;
+    let source = ServiceSource::open(context)?;
     let archive = Archive::open(&args.archive, args.wait.unwrap_or_default())?;
     is_open.store(true, Ordering::SeqCst);
     let options = FetchOptions {

@@ -1,6 +1,5 @@
 //! Fetches the batches again, from the service or an archive, and compares them with a file.
 
-use crate::commands::context::Context;
 use std::path::Path;
 use std::time::Instant;
 
@@ -14,6 +13,7 @@ use crate::batch::digest::SetDigest;
 use crate::batch::range::Range;
 use crate::batch::{BATCH_ID, Batch, Representation};
 use crate::cli::VerifyArgs;
+use crate::commands::context::Context;
 use crate::commands::source::BatchSource;
 use crate::error::{Failure, Kind};
 use crate::fetch::PageOrder;
@@ -69,7 +69,7 @@ impl Refetch {
             .hint("verify the folder of these files, or this file with the manifest alone")
             .into());
         }
-        let source = BatchSource::choose(args.archive.as_deref(), &args.source, context)?;
+        let source = BatchSource::open(context, args.archive.as_deref())?;
         let base_url = source.base_url();
         if let Some(then) = expected.and_then(Expected::base_url)
             && let Some(now) = base_url.filter(|now| now != then && !args.source.sandbox)

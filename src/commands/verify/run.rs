@@ -1,6 +1,5 @@
 //! The run of `verify`: decides what to compare, reads both sides, and prints the result.
 
-use crate::commands::context::Context;
 use std::path::{Path, PathBuf};
 
 use super::expected::Expected;
@@ -10,6 +9,7 @@ use super::subject::{Subject, warn_of_oddities};
 use super::tables;
 use crate::batch::filter::Fields;
 use crate::cli::VerifyArgs;
+use crate::commands::context::Context;
 use crate::commands::{outputs, runtime};
 use crate::error::{Failure, Kind};
 use crate::terminal;
