@@ -333,13 +333,14 @@ mod tests {
     use tokio_postgres::config::{ChannelBinding, Config, SslMode};
 
     /// Connects to a server that answers the first message like this.
-    fn refused(answer: &'static [u8], mode: SslMode, host: &str) -> PgError {
+    fn refused(answer: &[u8], mode: SslMode, host: &str) -> PgError {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = listener.local_addr().expect("an address").port();
+        let reply = answer.to_vec();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a client");
             let _ = stream.read(&mut [0; 512]);
-            let _ = stream.write_all(answer);
+            let _ = stream.write_all(&reply);
         });
         let address = TableAddress::parse("postgres://me@localhost/db").expect("an address");
         let mut config = Config::new();
@@ -394,6 +395,83 @@ mod tests {
                 (kind, false),
                 "{said}"
             );
+        }
+    }
+
+    // A pooler has one code for its own errors, so only their texts tell which may pass.
+    #[test]
+    fn errors_of_the_server_are_retried_by_their_codes() {
+        for (code, text, kind, is_transient, hint) in [
+            (
+                "57P03",
+                "the database system is starting up",
+                Kind::Unavailable,
+                true,
+                "again later",
+            ),
+            (
+                "53300",
+                "too many clients already",
+                Kind::Unavailable,
+                true,
+                "again later",
+            ),
+            (
+                "08P01",
+                "no more connections allowed (max_client_conn)",
+                Kind::Unavailable,
+                true,
+                "again later",
+            ),
+            (
+                "08P01",
+                "server login has been failing, cached error",
+                Kind::Unavailable,
+                true,
+                "again later",
+            ),
+            (
+                "08P01",
+                "invalid frontend message type",
+                Kind::Output,
+                false,
+                "again later",
+            ),
+            (
+                "28P01",
+                "password authentication failed",
+                Kind::Output,
+                false,
+                "check the user, and the password",
+            ),
+            (
+                "28000",
+                "no pg_hba.conf entry",
+                Kind::Output,
+                false,
+                "pg_hba.conf",
+            ),
+            (
+                "3D000",
+                "database does not exist",
+                Kind::Output,
+                false,
+                "createdb db",
+            ),
+        ] {
+            let fields = format!("SFATAL\0VFATAL\0C{code}\0M{text}\0\0");
+            let length = u32::try_from(fields.len() + 4).expect("a short message");
+            let mut answer = b"E".to_vec();
+            answer.extend(length.to_be_bytes());
+            answer.extend(fields.as_bytes());
+            let error = refused(&answer, SslMode::Disable, "localhost");
+            assert_eq!(error.failure.kind, kind, "{code} {text}");
+            assert_eq!(error.is_transient, is_transient, "{code} {text}");
+            let error = anyhow::Error::new(error.failure);
+            let given = crate::error::hint_of(&error).unwrap_or_default();
+            assert!(given.contains(hint), "{code} {text}: {given}");
+            let said = format!("{error:#}");
+            assert!(said.contains(text) && said.contains(code), "{said}");
         }
     }
 

@@ -8,12 +8,7 @@ use crate::batch::ALL_COLUMNS;
 use crate::batch::range::Range;
 use crate::error::{Failure, Kind};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
-use crate::storage::sqlite::{self, is_damage};
-
-/// Returns whether a database that starts with `head` is an archive.
-pub(super) fn is_archive(head: &[u8]) -> bool {
-    sqlite::has_archive_id(head)
-}
+use crate::storage::sqlite::is_damage;
 
 /// Reads the batches of the archive at `path`.
 pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {

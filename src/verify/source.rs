@@ -18,6 +18,7 @@ use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordP
 use crate::formats::{csv, json, parquet, sqlite, xlsx};
 use crate::postgres::{TableAddress, TableReader};
 use crate::storage::cloud::{self, ObjectAddress};
+use crate::storage::sqlite::has_archive_id;
 use crate::storage::temp_file::TempFile;
 use crate::storage::{Storage, is_table};
 use crate::text;
@@ -328,7 +329,7 @@ impl SourceFile {
                 });
             };
             sqlite::read::check_length(path, &head)?;
-            return if archive::is_archive(&head) {
+            return if has_archive_id(&head) {
                 archive::read(path, each)
             } else {
                 sqlite::read(path, each)

@@ -131,7 +131,7 @@ impl Xlsx {
         let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
         let info = AboutInfo {
             export: &self.info,
-            version: outcome.version.as_deref().unwrap_or_default(),
+            version: outcome.version.unwrap_or_default(),
             extracted: &self.extracted,
             digest: outcome.digest,
             columns: &self.fields.columns,
