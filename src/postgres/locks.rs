@@ -46,8 +46,7 @@ impl<'a> Locks<'a> {
             session.set(SETTING, given).await?;
         }
         let statement = "select current_setting('lock_timeout')";
-        let rows = session.rows("begin", Limit::Short, statement, &[]).await?;
-        let current: String = session.value("begin", &rows, 0)?;
+        let current: String = session.value("begin", statement, &[]).await?;
         let own = (given.is_some() || current != "0").then_some(current);
         let locks = Self {
             session,

@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::timeout;
 use tokio_postgres::config::{ChannelBinding, Config, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket};
 
 use super::address::TableAddress;
@@ -319,15 +319,29 @@ impl PgSession {
         Err(failure::of(address, doing, &error))
     }
 
-    /// Returns one value of the first row.
-    pub(super) fn value<'r, T>(
+    /// Runs a fast query, and returns the only value.
+    pub(super) async fn value<T>(
         &self,
         doing: &'static str,
-        rows: &'r [Row],
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<T, PgError>
+    where
+        T: FromSqlOwned,
+    {
+        let rows = self.rows(doing, Limit::Short, statement, parameters);
+        self.cell(doing, &rows.await?, 0)
+    }
+
+    /// Returns one value of the first row.
+    pub(super) fn cell<T>(
+        &self,
+        doing: &'static str,
+        rows: &[Row],
         column: usize,
     ) -> Result<T, PgError>
     where
-        T: tokio_postgres::types::FromSql<'r>,
+        T: FromSqlOwned,
     {
         let address = &self.connector.address;
         let row = rows.first().ok_or_else(|| {

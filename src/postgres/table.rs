@@ -288,18 +288,16 @@ fn read(table: &Row, rows: &[Row], oid: u32) -> Result<ExistingTable, tokio_post
 async fn has_key(session: &PgSession, oid: u32) -> Result<bool, PgError> {
     let doing = "look for a key";
     let parameters: [Parameter<'_>; 2] = [(&oid, Type::OID), (&COLUMNS[BATCH_ID].name, Type::TEXT)];
-    let rows = session
-        .rows(
+    session
+        .value(
             doing,
-            Limit::Short,
             "select exists (select from pg_catalog.pg_index i join pg_catalog.pg_attribute a \
              on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
              where i.indrelid = $1 and a.attname = $2 and i.indisunique and i.indisvalid \
              and i.indimmediate and i.indnkeyatts = 1 and i.indpred is null and i.indexprs is null)",
             &parameters,
         )
-        .await?;
-    session.value(doing, &rows, 0)
+        .await
 }
 
 impl ExistingTable {
@@ -376,7 +374,7 @@ impl ExistingTable {
             .await?;
         let mut lacking = Vec::new();
         for (column, right) in ["select", "insert", "update"].into_iter().enumerate() {
-            if !session.value::<bool>(doing, &rows, column)? {
+            if !session.cell::<bool>(doing, &rows, column)? {
                 lacking.push(right);
             }
         }

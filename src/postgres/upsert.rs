@@ -138,13 +138,10 @@ impl Upsert {
 
     /// Returns whether no other export is creating the table.
     async fn try_advisory_lock(&self, session: &PgSession) -> Result<bool, PgError> {
-        let (doing, lock_key) = ("wait for another export", self.advisory_key());
         let statement = "select pg_try_advisory_xact_lock(hashtext($1))";
-        let parameters: [Parameter<'_>; 1] = [(&lock_key, Type::TEXT)];
-        let rows = session
-            .rows(doing, Limit::Short, statement, &parameters)
-            .await?;
-        session.value(doing, &rows, 0)
+        let parameters: [Parameter<'_>; 1] = [(&self.advisory_key(), Type::TEXT)];
+        let doing = "wait for another export";
+        session.value(doing, statement, &parameters).await
     }
 
     /// Creates the table if it does not exist; one export at a time, to avoid conflicts.
@@ -252,9 +249,8 @@ impl Upsert {
     ) -> Result<(UpsertCounts, i64), PgError> {
         session.begin(Purpose::Write).await?;
         let counts = self.load(session, spool).await?;
-        let number = "select txid_current()";
-        let number = session.rows("commit", Limit::Short, number, &[]).await?;
-        Ok((counts, session.value("commit", &number, 0)?))
+        let number = session.value("commit", "select txid_current()", &[]);
+        Ok((counts, number.await?))
     }
 
     /// Copies the rows, compares them with those of the table, and writes those that differ.
@@ -334,8 +330,8 @@ impl Upsert {
             })
             .await?;
         let (new, differing): (i64, i64) = (
-            session.value(doing, &rows, 0)?,
-            session.value(doing, &rows, 1)?,
+            session.cell(doing, &rows, 0)?,
+            session.cell(doing, &rows, 1)?,
         );
         Ok((new.unsigned_abs(), differing.unsigned_abs()))
     }
@@ -399,11 +395,9 @@ async fn commit_outcome(connector: &Arc<Connector>, number: i64) -> Result<Commi
         let session = connector.connect().await?;
         loop {
             let parameters: [Parameter<'_>; 1] = [(&number, Type::INT8)];
-            let answer = session
-                .rows(doing, Limit::Short, "select txid_status($1)", &parameters)
-                .await;
-            let status: Option<String> = match answer {
-                Ok(rows) => session.value(doing, &rows, 0)?,
+            let answer = session.value(doing, "select txid_status($1)", &parameters);
+            let status: Option<String> = match answer.await {
+                Ok(status) => status,
                 // A server that does not know the transaction considers its ID to be in the future.
                 Err(error) if error.is(&SqlState::INVALID_PARAMETER_VALUE) => {
                     return Ok(CommitOutcome::Aborted);
@@ -460,14 +454,13 @@ fn refuse_temporary(table: &str) -> Result<(), Failure> {
 
 /// Returns the full name of a new table, quoted for SQL.
 async fn new_table_name(session: &PgSession) -> Result<String, PgError> {
-    let (doing, address) = ("look for a schema", &session.connector.address);
+    let address = &session.connector.address;
     let table = &address.table;
     if table.schema.is_some() {
         return Ok(table.quoted());
     }
-    let statement = "select current_schema()::text";
-    let rows = session.rows(doing, Limit::Short, statement, &[]).await?;
-    let schema: Option<String> = session.value(doing, &rows, 0)?;
+    let schema = session.value("look for a schema", "select current_schema()::text", &[]);
+    let schema: Option<String> = schema.await?;
     let schema = schema.ok_or_else(|| {
         Failure::new(
             Kind::Output,
