@@ -110,25 +110,28 @@ impl Cleanup {
             .map(|((), new)| new)
     }
 
-    /// Publishes files with `work`. A run that was stopped publishes nothing; one that has started publishes
-    /// all files before it ends.
+    /// Publishes each of `files` with `rename`, until one fails: returns their number and the error. A run that
+    /// was stopped publishes nothing; one that has started publishes all files before it ends.
     pub(super) fn publish_files<T>(
         &self,
-        work: impl FnOnce(&mut PublishedFiles<'_>) -> T,
-    ) -> io::Result<T> {
+        files: &[T],
+        rename: impl Fn(&T) -> io::Result<&Unpublished>,
+    ) -> io::Result<(usize, io::Result<()>)> {
         let mut state = self.lock();
-        let mut published = PublishedFiles {
-            state: state.check()?,
-            count: 0,
-        };
-        let worked = work(&mut published);
-        let count = published.count;
+        state.check()?;
+        let mut count = 0;
+        let renamed = files.iter().try_for_each(|file| {
+            let published = rename(file)?;
+            state.items.remove(&published.number);
+            count += 1;
+            Ok(())
+        });
         state.is_committed |= count > 0;
         // Only the first time: later files are not batches.
         if state.files == 0 {
             state.files = count;
         }
-        Ok(worked)
+        Ok((count, renamed))
     }
 
     /// Marks an upload as being published. Fails if the run was stopped.
@@ -278,26 +281,6 @@ impl Drop for Unpublished {
     }
 }
 
-/// Files that are being published, with the lock held.
-pub(super) struct PublishedFiles<'a> {
-    state: &'a mut CleanupState,
-    pub(super) count: usize,
-}
-
-impl PublishedFiles<'_> {
-    /// Publishes a file with `rename`.
-    pub(super) fn publish(
-        &mut self,
-        file: &Unpublished,
-        rename: impl FnOnce() -> io::Result<()>,
-    ) -> io::Result<()> {
-        rename()?;
-        self.state.items.remove(&file.number);
-        self.count += 1;
-        Ok(())
-    }
-}
-
 /// Folders created for new files. Those still empty are removed on drop.
 #[derive(Default)]
 pub(crate) struct Folders(Vec<Unpublished>);
@@ -326,5 +309,54 @@ impl Drop for Folders {
     fn drop(&mut self) {
         // Inner folders first.
         while self.0.pop().is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(cleanup: &Cleanup, path: &Path) -> io::Result<Unpublished> {
+        let created = cleanup.create_file(|| Ok((fs::write(path, "")?, path.to_owned())));
+        created.map(|((), new)| new)
+    }
+
+    #[test]
+    fn what_is_not_published_is_removed() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let cleanup = Cleanup::default();
+        let [dropped, kept, published] =
+            ["dropped", "kept", "published"].map(|name| folder.path().join("a/b").join(name));
+        let mut folders = Folders::default();
+        folders.create_for(&dropped, &cleanup).expect("folders");
+        drop(create(&cleanup, &dropped).expect("a file"));
+        create(&cleanup, &kept).expect("a file").keep();
+        let files = [create(&cleanup, &published).expect("a file")];
+        let renamed = cleanup.publish_files(&files, |file| Ok(file));
+        assert_eq!(renamed.map(|(count, _)| count).expect("published"), 1);
+        drop((files, folders));
+        assert!(!dropped.exists());
+        assert!(kept.exists() && published.exists());
+        // Too late to stop it.
+        assert!(!cleanup.stop());
+    }
+
+    #[test]
+    fn a_stopped_run_leaves_nothing_and_creates_nothing() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let cleanup = Cleanup::default();
+        let path = folder.path().join("a/b/c");
+        let mut folders = Folders::default();
+        folders.create_for(&path, &cleanup).expect("folders");
+        let file = create(&cleanup, &path).expect("a file");
+        assert!(cleanup.stop());
+        let renamed = cleanup.publish_files(&[&file], |file| Ok(*file));
+        assert!(renamed.is_err());
+        assert!(create(&cleanup, &folder.path().join("d")).is_err());
+        cleanup.sweep();
+        assert!(!folder.path().join("a").exists());
+        assert!(!folder.path().join("d").exists());
+        drop((file, folders));
+        assert_eq!(cleanup.published_files(), 0);
     }
 }

@@ -9,7 +9,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Storage;
-use super::cleanup::PublishedFiles;
 use super::path::{folder_of, follow_links};
 use super::sqlite::refuse_sidecars;
 use super::temp_file::{PartFiles, TempFile, sync_folder};
@@ -120,37 +119,29 @@ impl Transaction for LocalFile {
         };
         let cleanup = first.temporary.cleanup().clone();
         // Files that were not renamed are removed after this, outside the lock.
-        let renamed = cleanup.publish_files(|published| rename_all(&mut all, published));
-        let folders = renamed.map_err(|error| all[0].failure(error))??;
-        for folder in folders {
-            sync_folder(&folder).map_err(|error| all[0].failure(error))?;
-        }
-        Ok(())
-    }
-}
-
-/// Renames all files, and returns their folders.
-fn rename_all(
-    all: &mut [LocalFile],
-    published: &mut PublishedFiles<'_>,
-) -> Result<BTreeSet<PathBuf>, Failure> {
-    let count = all.len();
-    let mut folders = BTreeSet::new();
-    for file in all {
-        let renamed = file.temporary.publish(&file.path, file.replace, published);
+        let renamed =
+            cleanup.publish_files(&all, |file| file.temporary.rename(&file.path, file.replace));
+        let (count, renamed) = renamed.map_err(|error| all[0].failure(error))?;
         if let Err(error) = renamed {
+            let file = &mut all[count];
             let failure = match error.kind() {
                 io::ErrorKind::AlreadyExists => file.created_meanwhile(),
                 _ => file.failure(error),
             };
-            return Err(match published.count {
+            return Err(match count {
                 0 => failure,
-                placed => failure.hint(format!("{placed} of {count} files were already replaced")),
+                count => {
+                    let all = all.len();
+                    failure.hint(format!("{count} of {all} files were already replaced"))
+                }
             });
         }
-        folders.insert(folder_of(&file.path).to_owned());
+        let folders: BTreeSet<&Path> = all.iter().map(|file| folder_of(&file.path)).collect();
+        let mut folders = folders.into_iter();
+        folders
+            .try_for_each(sync_folder)
+            .map_err(|error| Failure::from_output(&all[0].name, error))
     }
-    Ok(folders)
 }
 
 /// Returns the mode of a new file, before the umask.

@@ -35,7 +35,7 @@ impl Target {
     ) -> Result<Self, Failure> {
         let name = location.name();
         Ok(match location {
-            Location::Stdout => Self::Stream(Stream::new(None, name)),
+            Location::Stdout => Self::Stream(Stream::stdout(name)),
             Location::File(path) => Self::open_file(path, name, no_clobber, parts, storage)?,
             Location::Object(address) => {
                 let upload = Upload::begin(address, no_clobber, alone, storage)?;
@@ -70,7 +70,7 @@ impl Target {
                 let mut options = OpenOptions::new();
                 let opened = options.append(metadata.is_file()).write(true).open(path);
                 let file = opened.map_err(|error| cannot_write(&name, path, error))?;
-                Self::Stream(Stream::new(Some(file), name))
+                Self::Stream(Stream::file(file, name))
             }
             Some(metadata) if metadata.is_file() && is_archive(path) => {
                 return Err(Failure::new(

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::cleanup::{Cleanup, PublishedFiles, Unpublished};
+use super::cleanup::{Cleanup, Unpublished};
 use super::path::folder_of;
 
 const PREFIX: &str = ".trayscan-";
@@ -129,21 +129,15 @@ impl TempFile {
         Ok(())
     }
 
-    /// Renames it to `path`, as a part of the result of the run.
-    pub(super) fn publish(
-        &self,
-        path: &Path,
-        replace: bool,
-        published: &mut PublishedFiles<'_>,
-    ) -> io::Result<()> {
-        published.publish(&self.unpublished, || {
-            if replace {
-                return fs::rename(&self.path, path);
-            }
-            let temporary = TempPath::try_from_path(&self.path)?;
-            let placed = temporary.persist_noclobber(path);
-            placed.map_err(|error| error.error)
-        })
+    /// Renames it to `path`.
+    pub(super) fn rename(&self, path: &Path, replace: bool) -> io::Result<&Unpublished> {
+        if replace {
+            fs::rename(&self.path, path)?;
+        } else {
+            let renamed = TempPath::try_from_path(&self.path)?.persist_noclobber(path);
+            renamed.map_err(|error| error.error)?;
+        }
+        Ok(&self.unpublished)
     }
 
     /// Replaces the file at `path` with `text`. It does not count as a result: a signal can still stop the run.
@@ -152,7 +146,7 @@ impl TempFile {
         let mut new = Self::create(folder, PRIVATE, cleanup)?;
         new.file()?.write_all(text)?;
         new.seal()?;
-        fs::rename(&new.path, path)?;
+        new.rename(path, true)?;
         new.unpublished.keep();
         sync_folder(folder)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::escaping::{Escapes, Escaping};
 use crate::error::{Failure, Kind};
-use crate::terminal::{self, Stdout};
+use crate::terminal;
 
 /// Output that is published by its commit. Dropped earlier, it leaves nothing behind.
 pub(crate) trait Transaction: Write + Send {
@@ -65,36 +65,30 @@ impl Failure {
 
 /// Standard output, a device or a pipe. What was written cannot be taken back.
 pub(crate) struct Stream {
-    sink: Box<dyn StreamSink>,
+    sink: Box<dyn Write + Send>,
+    is_terminal: bool,
     name: String,
-    /// Set if this is a terminal, so that it does not interpret control characters in the output.
+    /// Set for a terminal, so that it does not interpret control characters in the output.
     escaping: Option<Escaping>,
 }
 
-trait StreamSink: Write + Send {
-    fn is_terminal(&self) -> bool;
-}
-
-impl StreamSink for Stdout {
-    fn is_terminal(&self) -> bool {
-        Stdout::is_terminal(self)
-    }
-}
-
-impl StreamSink for File {
-    fn is_terminal(&self) -> bool {
-        IsTerminal::is_terminal(self)
-    }
-}
-
 impl Stream {
-    /// Standard output; with `file`, that device or pipe.
-    pub(super) fn new(file: Option<File>, name: String) -> Self {
+    pub(super) fn stdout(name: String) -> Self {
+        let stdout = terminal::stdout();
+        let is_terminal = stdout.is_terminal();
+        Self::new(Box::new(stdout), is_terminal, name)
+    }
+
+    /// A device or a pipe.
+    pub(super) fn file(file: File, name: String) -> Self {
+        let is_terminal = file.is_terminal();
+        Self::new(Box::new(file), is_terminal, name)
+    }
+
+    fn new(sink: Box<dyn Write + Send>, is_terminal: bool, name: String) -> Self {
         Self {
-            sink: file.map_or_else(
-                || Box::new(terminal::stdout()) as _,
-                |file| Box::new(file) as _,
-            ),
+            sink,
+            is_terminal,
             name,
             escaping: None,
         }
@@ -102,8 +96,7 @@ impl Stream {
 
     /// Escapes control characters if this is a terminal.
     pub(super) fn escape_on_terminal(&mut self, escapes: Escapes) {
-        let is_terminal = self.sink.is_terminal();
-        self.escaping = is_terminal.then(|| Escaping::new(escapes));
+        self.escaping = self.is_terminal.then(|| Escaping::new(escapes));
     }
 }
 

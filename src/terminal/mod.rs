@@ -25,7 +25,7 @@ mod panics;
 // The counters behind the progress line.
 mod stats;
 
-pub(crate) use current::{Stdout, Terminal, Verbosity};
+pub(crate) use current::{Terminal, Verbosity};
 pub(crate) use errors::{Stop, UsageError, report, report_usage};
 pub(crate) use grid::grid;
 #[cfg(test)]

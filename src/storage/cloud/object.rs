@@ -16,7 +16,7 @@ use super::address::{ObjectAddress, Provider};
 use super::error::StoreError;
 use super::orphans::ObjectUri;
 use super::requests::{Span, Tried, attempt};
-use super::store::{Bucket, Cloud};
+use super::store::{Bucket, Cloud, CloudState};
 use crate::error::{Failure, Kind};
 
 /// The metadata key that marks an object with the run that wrote it, to recognise it if a response was lost.
@@ -27,7 +27,7 @@ const MARK: &str = "trayscanupload";
 pub(crate) struct Object {
     pub(super) address: ObjectAddress,
     key: Key,
-    pub(super) cloud: Cloud,
+    pub(super) shared: Arc<CloudState>,
     pub(super) bucket: Bucket,
     mark: String,
     /// The ID of the open multipart upload.
@@ -61,7 +61,7 @@ impl Object {
         Ok(Self {
             address: address.clone(),
             key,
-            cloud: cloud.clone(),
+            shared: Arc::clone(cloud.state()?),
             bucket: cloud.bucket(address)?,
             mark: format!("{:032x}", fastrand::u128(..)),
             id: AsyncMutex::new(None),
@@ -370,7 +370,8 @@ impl Object {
         self.stopped.send_replace(true);
         let runtime = self.bucket.runtime.clone();
         runtime.spawn(async move {
-            let _turn = self.cloud.abort_turn().await;
+            // The semaphore is never closed.
+            let _turn = self.shared.aborts.acquire().await;
             let _alone = self.requests.write().await;
             self.abort_upload().await;
             self.abort_orphans().await;

@@ -70,12 +70,6 @@ impl ObjectUri {
     }
 }
 
-/// An upload in the list.
-struct ListedUpload {
-    id: String,
-    initiated: SystemTime,
-}
-
 impl Uploads {
     /// Finds the uploads for `key` that were created in one of `spans`. Returns the IDs of those that are
     /// certainly ours; `None` if some may belong to another run.
@@ -94,15 +88,15 @@ impl Uploads {
             .await?;
         let ahead = clock(&headers);
         let mut ours = Vec::new();
-        for upload in parse_list(&list, key) {
-            if !spans.iter().any(|span| is_within(&upload, *span, ahead)) {
+        for (upload, initiated) in parse_list(&list, key) {
+            if !spans.iter().any(|span| is_within(initiated, *span, ahead)) {
                 continue;
             }
-            let id = utf8_percent_encode(&upload.id, NON_ALPHANUMERIC);
+            let id = utf8_percent_encode(&upload, NON_ALPHANUMERIC);
             let (_, parts) = self.get(format!("{object}?uploadId={id}")).await?;
             // An upload with parts is in use by another run.
             if !parts.contains("<PartNumber>") {
-                ours.push(upload.id);
+                ours.push(upload);
             }
         }
         Ok(Some(ours).filter(|ours| ours.len() <= spans.len()))
@@ -152,24 +146,21 @@ fn clock(headers: &HeaderMap) -> (Duration, Duration) {
 
 /// Returns whether an upload was created within a time span.
 fn is_within(
-    upload: &ListedUpload,
+    initiated: SystemTime,
     (from, to): Span,
     (ahead, behind): (Duration, Duration),
 ) -> bool {
-    let initiated = upload.initiated + behind;
+    let initiated = initiated + behind;
     initiated + SLACK >= from + ahead && initiated <= to + ahead + SLACK
 }
 
-/// Reads the uploads for `key` from a list.
-fn parse_list(list: &str, key: &str) -> Vec<ListedUpload> {
+/// Reads the uploads for `key` from a list: their IDs, and when they were created.
+fn parse_list(list: &str, key: &str) -> Vec<(String, SystemTime)> {
     let uploads = list.split("<Upload>").skip(1).filter_map(|upload| {
         let initiated = element(upload, "Initiated")?;
         let initiated = chrono::DateTime::parse_from_rfc3339(&initiated).ok()?;
         let is_meant = element(upload, "Key").map(|key| unescaped(&key)).as_deref() == Some(key);
-        is_meant.then_some(ListedUpload {
-            id: unescaped(&element(upload, "UploadId")?),
-            initiated: initiated.into(),
-        })
+        is_meant.then_some((unescaped(&element(upload, "UploadId")?), initiated.into()))
     });
     uploads.collect()
 }
@@ -220,7 +211,7 @@ mod tests {
             <Upload><Key>a&amp;b.c</Key><UploadId>2</UploadId><Initiated>2026-01-01T00:00:10.000Z</Initiated></Upload></R>";
         let found = parse_list(list, "a&b");
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].id, "1");
+        assert_eq!(found[0].0, "1");
         let at = |second: u64| {
             let begin = chrono::DateTime::parse_from_rfc3339("2026-01-01T00:00:00Z");
             SystemTime::from(begin.expect("a date")) + Duration::from_secs(second)
@@ -234,7 +225,7 @@ mod tests {
             (at(9), at(11), (hour, same), false),
             (at(3609), at(3611), (same, hour), true),
         ] {
-            assert_eq!(is_within(&found[0], (from, to), clock), expected);
+            assert_eq!(is_within(found[0].1, (from, to), clock), expected);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
@@ -14,7 +13,7 @@ use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
 use reqwest::Certificate;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, watch};
 
 use super::address::{ObjectAddress, Provider};
 use super::credentials::{self, set};
@@ -50,113 +49,68 @@ const SMALL_OBJECTS: usize = 64 << 10;
 /// The number of concurrent abort requests.
 const CONCURRENT_ABORTS: usize = 16;
 
-/// Access to object storage, with everything that the uploads of a run share.
-#[derive(Clone)]
-pub(crate) struct Cloud(Arc<CloudState>);
+/// Access to object storage; `None` if the run does not use it.
+#[derive(Clone, Default)]
+pub(crate) struct Cloud(Option<Arc<CloudState>>);
 
-struct CloudState {
-    options: StoreOptions,
-    /// Opened once each, to reuse connections and tokens.
-    buckets: Mutex<HashMap<(Provider, String), Bucket>>,
-    part_slots: Arc<Semaphore>,
-    small_objects: Arc<Semaphore>,
-    aborts: Semaphore,
-}
-
-/// How to connect to buckets, in addition to the variables of each cloud.
-#[derive(Clone)]
-struct StoreOptions {
-    /// Whether plain http to other machines is allowed.
-    allow_http: bool,
+/// What all uploads of a run share.
+pub(super) struct CloudState {
+    options: ClientOptions,
     /// Trusted in addition to the system's.
     certificates: Vec<Certificate>,
-    policy: RetryPolicy,
-    timeout: Duration,
-}
-
-impl Default for Cloud {
-    fn default() -> Self {
-        Self::with(StoreOptions {
-            allow_http: false,
-            certificates: Vec::new(),
-            policy: RetryPolicy {
-                retries: 5,
-                wait: Duration::from_secs(4),
-            },
-            timeout: Duration::from_secs(60),
-        })
-    }
+    /// Opened once each, to reuse connections and tokens.
+    buckets: Mutex<HashMap<(Provider, String), Bucket>>,
+    pub(super) part_slots: Arc<Semaphore>,
+    pub(super) small_objects: Arc<Semaphore>,
+    pub(super) aborts: Semaphore,
 }
 
 impl Cloud {
-    fn with(options: StoreOptions) -> Self {
-        Self(Arc::new(CloudState {
-            options,
-            buckets: Mutex::default(),
-            part_slots: Arc::new(Semaphore::new(PARTS_AT_ONCE)),
-            small_objects: Arc::new(Semaphore::new(SMALL_OBJECTS)),
-            aborts: Semaphore::new(CONCURRENT_ABORTS),
-        }))
-    }
-
-    /// Connects to buckets as `client_options` say.
-    pub(crate) fn new(client_options: &ClientOptions) -> Result<Self, Failure> {
+    /// Connects to buckets as `options` say, and as the variables of each cloud do.
+    pub(crate) fn new(options: &ClientOptions) -> Result<Self, Failure> {
         let mut certificates = Vec::new();
-        if let Some(path) = &client_options.ca_cert {
+        if let Some(path) = &options.ca_cert {
             for der in read_certificates(path)? {
                 certificates.push(Certificate::from_der(&der).map_err(|error| {
                     Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
                 })?);
             }
         }
-        Ok(Self::with(StoreOptions {
-            allow_http: client_options.allow_http,
+        Ok(Self(Some(Arc::new(CloudState {
+            options: options.clone(),
             certificates,
-            policy: RetryPolicy {
-                retries: client_options.retries,
-                wait: client_options.retry_wait,
-            },
-            timeout: client_options.timeout,
-        }))
+            buckets: Mutex::default(),
+            part_slots: Arc::new(Semaphore::new(PARTS_AT_ONCE)),
+            small_objects: Arc::new(Semaphore::new(SMALL_OBJECTS)),
+            aborts: Semaphore::new(CONCURRENT_ABORTS),
+        }))))
+    }
+
+    pub(super) fn state(&self) -> Result<&Arc<CloudState>, Failure> {
+        let state = self.0.as_ref();
+        state.ok_or_else(|| Failure::new(Kind::Internal, "object storage is not prepared"))
     }
 
     /// Returns the bucket of `address`, without a network request.
     pub(super) fn bucket(&self, address: &ObjectAddress) -> Result<Bucket, Failure> {
-        let buckets = &self.0.buckets;
-        let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state()?;
+        let mut buckets = state.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let name = (address.provider, address.bucket.clone());
         if let Some(bucket) = buckets.get(&name) {
             return Ok(bucket.clone());
         }
         credentials::conceal_all();
-        let options = &self.0.options;
-        let (store, uploads) = open(address, options)?;
+        let (store, uploads) = open(address, state)?;
         let runtime = Handle::try_current().map_err(|error| {
             Failure::new(Kind::Internal, "object storage needs a runtime").caused_by(error)
         })?;
         let bucket = Bucket {
             store,
-            policy: options.policy,
+            policy: state.options.retry_policy(),
             uploads: uploads.map(Arc::new),
             runtime,
         };
         Ok(buckets.entry(name).or_insert(bucket).clone())
-    }
-
-    /// Limits the parts that are sent at the same time.
-    pub(super) fn part_slots(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.0.part_slots)
-    }
-
-    /// Limits the memory for small objects.
-    pub(super) fn small_objects(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.0.small_objects)
-    }
-
-    /// Waits until an upload may be aborted.
-    pub(super) async fn abort_turn(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed.
-        self.0.aborts.acquire().await.ok()
     }
 
     /// Returns the sizes of the objects in the folder of `inside`, and below, by address.
@@ -210,7 +164,7 @@ fn cancelled(address: &ObjectAddress, error: std::io::Error) -> Failure {
 
 type Opened = (Arc<dyn StoreClient>, Option<Uploads>);
 
-fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> {
+fn open(address: &ObjectAddress, state: &CloudState) -> Result<Opened, Failure> {
     let name = &address.bucket;
     // `requests.rs` does the retries: each wait is logged, and each attempt is signed again.
     let retry = RetryConfig {
@@ -218,8 +172,8 @@ fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> 
         ..RetryConfig::default()
     };
     let transport = Transport {
-        timeout: way.timeout,
-        certificates: way.certificates.clone(),
+        timeout: state.options.timeout,
+        certificates: state.certificates.clone(),
     };
     let opened: Result<Opened, object_store::Error> = match address.provider {
         Provider::S3 => {
@@ -228,7 +182,7 @@ fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> 
             let endpoint = builder
                 .get_config_value(&S3Key::S3Endpoint)
                 .or_else(|| builder.get_config_value(&S3Key::Endpoint));
-            let options = options(way, "AWS_ENDPOINT_URL", endpoint.as_deref())?;
+            let options = options(state, "AWS_ENDPOINT_URL", endpoint.as_deref())?;
             let client = transport.connect(&options);
             let region = builder.get_config_value(&S3Key::Region);
             // Without credentials, uploads cannot be listed.
@@ -254,7 +208,7 @@ fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> 
             let builder = GoogleCloudStorageBuilder::from_env();
             credentials::check_gcs(&builder)?;
             let endpoint = builder.get_config_value(&GcsKey::BaseUrl);
-            let options = options(way, "GOOGLE_BASE_URL", endpoint.as_deref())?;
+            let options = options(state, "GOOGLE_BASE_URL", endpoint.as_deref())?;
             let client = transport.connect(&options);
             let built = builder
                 .with_bucket_name(name)
@@ -291,7 +245,7 @@ fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> 
                     builder.get_config_value(&AzureKey::Endpoint),
                 )
             };
-            let options = options(way, variable, endpoint.as_deref())?;
+            let options = options(state, variable, endpoint.as_deref())?;
             builder
                 .with_container_name(name)
                 .with_client_options(options)
@@ -332,7 +286,7 @@ const CONTENT_TYPES: [(&str, &str); 12] = [
 
 /// Returns the client options for `endpoint`, which `variable` set; without one, for the cloud itself.
 fn options(
-    way: &StoreOptions,
+    state: &CloudState,
     variable: &str,
     endpoint: Option<&str>,
 ) -> Result<object_store::ClientOptions, Failure> {
@@ -344,7 +298,7 @@ fn options(
     let Some(endpoint) = endpoint else {
         return Ok(options);
     };
-    let parsed = BaseUrl::parse(endpoint, way.allow_http);
+    let parsed = BaseUrl::parse(endpoint, state.options.allow_http);
     let parsed = parsed.map_err(|failure| match failure.kind {
         Kind::Unsafe => Failure::new(
             Kind::Unsafe,

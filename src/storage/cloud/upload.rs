@@ -99,7 +99,8 @@ impl Upload {
         self.permit = None;
         let units = part.len().div_ceil(SMALLEST_PART).clamp(1, PARTS_AT_ONCE);
         let units = u32::try_from(units).unwrap_or(1);
-        let permit = self.wait(self.object.cloud.part_slots().acquire_many_owned(units))?;
+        let slots = Arc::clone(&self.object.shared.part_slots);
+        let permit = self.wait(slots.acquire_many_owned(units))?;
         let permit = permit.map_err(io::Error::other)?;
         let (object, number) = (Arc::clone(&self.object), self.sent.len());
         self.sent.push(self.object.bucket.runtime.spawn(async move {
@@ -197,7 +198,7 @@ impl Transaction for Upload {
         }
         if self.sent.is_empty() {
             let units = u32::try_from(self.buffer.len().div_ceil(1 << 10)).unwrap_or(u32::MAX);
-            let room = self.object.cloud.small_objects();
+            let room = Arc::clone(&self.object.shared.small_objects);
             if let Ok(permit) = room.try_acquire_many_owned(units) {
                 self.buffer.shrink_to_fit();
                 self.permit = Some(permit);
