@@ -20,7 +20,7 @@ mod session;
 // One request and its response.
 mod body;
 mod buffers;
-mod request;
+pub(crate) mod request;
 
 // What went wrong: the error, why a connection failed, and what the service said.
 pub(crate) mod causes;
@@ -35,14 +35,10 @@ pub(crate) mod bounded;
 pub(crate) mod certificates;
 
 pub(crate) use base_url::BaseUrl;
-#[cfg(feature = "cloud")]
-pub(crate) use certificates::read_certificates;
 pub(crate) use error::{Fault, ServiceError};
 pub(crate) use limiter::Permit;
 pub(crate) use options::{ClientOptions, Credentials};
 pub(crate) use request::Response;
-#[cfg(feature = "cloud")]
-pub(crate) use request::retry_after;
 pub(crate) use service::{PageRequest, Service, TokenResponse};
 pub(crate) use session::Session;
 pub(crate) use version::{Api, BothVersions, Version};

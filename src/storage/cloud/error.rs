@@ -14,7 +14,7 @@ use object_store::Error;
 
 use super::address::ObjectAddress;
 use crate::client::causes::{TlsProblem, root};
-use crate::client::retry_after;
+use crate::client::request::retry_after;
 use crate::text;
 
 /// Stores reject requests if the clocks differ by more than this.

@@ -20,8 +20,9 @@ use super::credentials::{self, set};
 use super::orphans::{Signer, Uploads};
 use super::requests::{self, attempt};
 use super::transport::Transport;
+use crate::client::certificates::read_certificates;
 use crate::client::retry::RetryPolicy;
-use crate::client::{BaseUrl, ClientOptions, read_certificates};
+use crate::client::{BaseUrl, ClientOptions};
 use crate::error::{Failure, Kind};
 use crate::text;
 
