@@ -151,4 +151,42 @@ mod tests {
         let last = format!("cursor-{:06}", 3 * REMEMBERED - 1);
         assert_eq!(conceal(&last), "…");
     }
+
+    #[test]
+    fn a_secret_is_not_shown_by_debug() {
+        assert_eq!(format!("{:?}", Secret::new("debug-secret")), "Secret(…)");
+    }
+
+    #[test]
+    fn texts_of_four_bytes_are_concealed() {
+        let _secrets = ["Z~q9", "Z~q"].map(Secret::new);
+        assert_eq!(conceal("<Z~q9> <Z~q>"), "<…> <Z~q>");
+    }
+
+    #[test]
+    fn the_first_secret_and_the_latest_are_kept_once() {
+        let mut list = SecretList::new();
+        for number in 0..2 * REMEMBERED {
+            let secret = format!("secret-{number}");
+            list.remember(&secret);
+            list.remember(&secret);
+        }
+        let first = list.0.iter().map(|forms| forms[0].as_str());
+        let latest = (REMEMBERED + 1..2 * REMEMBERED).map(|number| format!("secret-{number}"));
+        let expected = std::iter::once("secret-0".to_owned()).chain(latest);
+        assert!(first.eq(expected));
+    }
+
+    #[test]
+    fn a_secret_has_a_form_in_each_encoding() {
+        let expected = [
+            "a b/ü\"",
+            "a+b%2f%c3%bc%22",
+            "a%20b%2f%c3%bc%22",
+            "a+b%2F%C3%BC%22",
+            "a%20b%2F%C3%BC%22",
+            r#"a b/ü\""#,
+        ];
+        assert_eq!(forms(expected[0]), expected);
+    }
 }

@@ -276,6 +276,34 @@ mod tests {
         );
     }
 
+    #[test]
+    fn one_new_batch_among_others_is_progress() {
+        let [first, second] =
+            [r#""batch_id":"a""#, r#""batch_id":"b""#].map(|id| Digest::of(&batch(id)));
+        let mut seen = DedupSet::new();
+        assert!(seen.add(&[first]).is_progress);
+        assert!(seen.add(&[second, first]).is_progress);
+        assert!(!seen.add(&[second, first]).is_progress);
+    }
+
+    #[test]
+    fn no_digest_looks_like_a_free_slot() {
+        for number in 0..32 {
+            let digest = Digest::of(&batch(&format!(r#""batch_id":"{number}""#)));
+            assert_eq!(digest.id().1[3] & 1, 1);
+        }
+    }
+
+    #[test]
+    fn a_large_shard_grows_by_an_eighth() {
+        for (count, grown) in [(0, 4), (LARGE - 24, 1504), (LARGE, LARGE + LARGE / 8)] {
+            let buckets = vec![DedupBucket::default(); count];
+            let mut shard = Shard { buckets, used: 0 };
+            shard.grow();
+            assert_eq!(shard.buckets.len(), grown);
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 

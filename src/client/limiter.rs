@@ -130,6 +130,8 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn fill(limiter: &Arc<ConcurrencyLimiter>) -> Vec<Permit> {
@@ -167,5 +169,47 @@ mod tests {
             limiter.try_acquire().expect("a permit").succeeded();
         }
         assert_eq!((limiter.allowed(), fill(&limiter).len()), (3, 3));
+    }
+
+    #[test]
+    fn an_overload_discards_the_successes_before_it() {
+        let limiter = Arc::new(ConcurrencyLimiter::new(4));
+        fill(&limiter).into_iter().for_each(Permit::overloaded);
+        for _ in 1..2 * SUCCESSES_PER_PERMIT {
+            limiter.try_acquire().expect("a permit").succeeded();
+        }
+        fill(&limiter).into_iter().for_each(Permit::overloaded);
+        limiter.try_acquire().expect("a permit").succeeded();
+        assert_eq!(limiter.allowed(), 1);
+    }
+
+    #[test]
+    fn a_raised_limit_wakes_two_waiting_requests() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let limiter = Arc::new(ConcurrencyLimiter::new(2));
+            fill(&limiter).into_iter().for_each(Permit::overloaded);
+            for _ in 1..SUCCESSES_PER_PERMIT {
+                limiter.try_acquire().expect("a permit").succeeded();
+            }
+            let last = limiter.acquire().await;
+            let wait = || {
+                let limiter = Arc::clone(&limiter);
+                tokio::spawn(async move { limiter.acquire().await })
+            };
+            let waiting = [wait(), wait()];
+            tokio::task::yield_now().await;
+            last.succeeded();
+            // Held until the end: a permit that is released wakes another request.
+            let mut held = Vec::new();
+            for permit in waiting {
+                let permit = tokio::time::timeout(Duration::from_secs(5), permit).await;
+                held.push(permit.expect("woken").expect("a permit"));
+            }
+            assert_eq!(held.len(), 2);
+        });
     }
 }

@@ -126,4 +126,41 @@ mod tests {
         let title = format!("<title>{}</title>", "x".repeat(1000));
         assert_eq!(text(&title).chars().count(), CHARACTERS + 1);
     }
+
+    #[test]
+    fn every_part_of_a_value_is_searched_for_secrets() {
+        for (body, shown) in [
+            (r#"{"detail":[{"loc":["hunter2"],"msg":"x"}]}"#, "…: x"),
+            (r#"{"detail":{"hunter2":1}}"#, r#"{"…":1}"#),
+            (r#"{"detail":{"a":["hunter2"]}}"#, r#"{"a":["…"]}"#),
+        ] {
+            assert_eq!(text(body), shown);
+        }
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let long = "x".repeat(1000);
+        for body in [
+            format!(r#"{{"detail":"{long}"}}"#),
+            format!(r#"{{"detail":{{"a":"{long}"}}}}"#),
+            format!(r#"{{"detail":[{{"loc":[],"msg":"{long}"}}]}}"#),
+        ] {
+            assert_eq!(text(&body).chars().count(), CHARACTERS + 1, "{body}");
+        }
+        let entry = format!(r#"{{"loc":["a"],"msg":"{}"}}"#, &long[..200]);
+        let list = format!(r#"{{"detail":[{}]}}"#, vec![entry; 150].join(","));
+        let (shown, value) = detail(list.as_bytes());
+        let shown = shown.expect("a text").chars().count();
+        assert_eq!(shown, LIST_CHARACTERS + 1);
+        let entries = value.as_ref().and_then(Value::as_array).map(Vec::len);
+        assert_eq!(entries, Some(ENTRIES));
+    }
+
+    #[test]
+    fn blank_lines_and_indents_are_left_out() {
+        assert_eq!(text("  1\n\n\n 2  \n\n3\n"), "1 2 3");
+        assert_eq!(text(r#"{"detail":[]}"#), "[]");
+        assert_eq!(detail(b""), (None, None));
+    }
 }

@@ -96,6 +96,7 @@ impl RetryPolicy {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::time::Instant;
 
     use super::*;
 
@@ -149,6 +150,8 @@ mod tests {
             ..POLICY
         };
         assert_eq!(patient.wait(&cut, 40, 1.0), Some(MAX_WAIT));
+        let least = MAX_WAIT.mul_f64(0.75);
+        assert_eq!(patient.wait(&cut, 40, 0.0), Some(least), "spread, too");
         let slow = RetryPolicy {
             wait: Duration::from_secs(600),
             ..POLICY
@@ -172,11 +175,18 @@ mod tests {
         retries: u32,
         outcomes: Vec<Result<u32, ServiceError>>,
     ) -> (Result<u32, ServiceError>, u64) {
+        run_with(Duration::ZERO, retries, outcomes)
+    }
+
+    fn run_with(
+        wait: Duration,
+        retries: u32,
+        outcomes: Vec<Result<u32, ServiceError>>,
+    ) -> (Result<u32, ServiceError>, u64) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .expect("a runtime");
-        let wait = Duration::ZERO;
         let stats = Stats::default();
         let outcomes = RefCell::new(outcomes.into_iter());
         let attempt = || async { outcomes.borrow_mut().next().expect("no more attempts") };
@@ -191,6 +201,15 @@ mod tests {
         let cut = || Err(ServiceError::new("", Fault::Cut));
         let (result, retries) = run(5, vec![cut(), Err(status(503, None)), Ok(7)]);
         assert_eq!((result.expect("a value"), retries), (7, 2));
+    }
+
+    #[test]
+    fn there_is_a_wait_before_a_retry() {
+        let started = Instant::now();
+        let wait = Duration::from_millis(40);
+        let (result, _) = run_with(wait, 1, vec![Err(status(503, None)), Ok(7)]);
+        assert_eq!(result.expect("a value"), 7);
+        assert!(started.elapsed() >= wait.mul_f64(0.75));
     }
 
     #[test]

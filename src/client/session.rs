@@ -363,6 +363,21 @@ mod tests {
     }
 
     #[test]
+    fn a_token_that_expires_is_replaced() {
+        run(async {
+            let service = Scripted::new(1, 0, &["token b", "200"]);
+            *service.session.token.lock().await = Some(Token {
+                secret: Secret::new("expiring-token"),
+                version: Version::V2,
+                renew_at: Some(Instant::now()),
+            });
+            service.request(0).await.expect("a page");
+            assert_eq!(service.requests(), "auth, batches b");
+            assert_eq!(service.session.stats.renewals.get(), 1);
+        });
+    }
+
+    #[test]
     fn a_token_of_another_version_is_replaced() {
         run(async {
             let service = Scripted::new(1, 0, &["token a", "token b", "200"]);
