@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::parse::number;
 use crate::client::Api;
-use crate::config::{FlagInfo, FlagValue, Given, Profile, SETTINGS};
+use crate::config::{FlagValue, Given, Profile, SETTINGS, SettingInfo};
 use crate::text::duration;
 
 /// The service, and how to send requests to it.
@@ -45,11 +45,8 @@ pub(crate) struct ServiceArgs {
 /// The flags and variables of the settings, made from their table.
 impl Args for Given {
     fn augment_args(command: Command) -> Command {
-        let flags = SETTINGS.iter().filter_map(|info| {
-            let flag = info.flag.as_ref()?;
-            Some(arg(info.key, flag))
-        });
-        command.args(flags)
+        let flags = SETTINGS.iter().filter(|info| !info.flag.is_empty());
+        command.args(flags.map(arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -57,19 +54,19 @@ impl Args for Given {
     }
 }
 
-fn arg(key: &'static str, flag: &FlagInfo) -> Arg {
-    let arg = Arg::new(key)
-        .long(flag.name.trim_start_matches('-'))
-        .value_name(flag.value_name)
-        .env(flag.variable)
+fn arg(info: &SettingInfo) -> Arg {
+    let arg = Arg::new(info.key)
+        .long(info.flag.trim_start_matches('-'))
+        .value_name(info.value_name)
+        .env(info.variable)
         .hide_env_values(true)
-        .value_parser(value_parser(flag.value))
-        .help(flag.help);
-    let arg = match flag.long_help {
+        .value_parser(value_parser(info.value))
+        .help(info.help);
+    let arg = match info.long_help {
         "" => arg,
         long_help => arg.long_help(long_help),
     };
-    match flag.value {
+    match info.value {
         FlagValue::Number { .. } => arg.allow_negative_numbers(true),
         FlagValue::Boolean => arg
             .num_args(0..=1)

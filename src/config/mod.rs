@@ -22,4 +22,4 @@ mod path;
 pub(crate) use profile::Profile;
 pub(crate) use secret_source::SecretSource;
 pub(crate) use settings::{Given, Origin, Setting, Settings};
-pub(crate) use table::{FlagInfo, FlagValue, SETTINGS, template};
+pub(crate) use table::{FlagValue, SETTINGS, SettingInfo, template};

@@ -8,7 +8,7 @@ use super::file::{self, ChosenProfile};
 use super::path::expand_home;
 use super::profile::Profile;
 use super::secret_source::SecretSource;
-use super::table::flag_of;
+use super::table;
 use crate::analysis::Targets;
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials};
 use crate::error::{Failure, Kind};
@@ -230,9 +230,9 @@ impl Layers<'_> {
     /// Returns the settings of each place, and the origin of one of them.
     fn all(&self) -> [(&Profile, impl Fn(&str) -> Origin); 3] {
         let origin = |layer: usize| {
-            move |key: &str| match (layer, flag_of(key)) {
-                (0, Some(flag)) => Origin::Flag(flag.name),
-                (1, Some(flag)) => Origin::Variable(flag.variable),
+            move |key: &str| match layer {
+                0 => Origin::Flag(table::info(key).flag),
+                1 => Origin::Variable(table::info(key).variable),
                 _ => Origin::File(self.chosen.name.clone()),
             }
         };
@@ -302,7 +302,7 @@ fn missing(what: &str, key: &str) -> Failure {
     let (flag, variable) = match key {
         // The secret itself is a safe value of a variable, but not of a flag.
         "client_secret_file" => ("--client-secret-file", "TRAYSCAN_CLIENT_SECRET"),
-        _ => flag_of(key).map_or(("", ""), |flag| (flag.name, flag.variable)),
+        _ => (table::info(key).flag, table::info(key).variable),
     };
     Failure::new(Kind::Usage, format!("{what} is missing")).hint(format!(
         "set it with `{flag}`, {variable}, or `{key}` in the config file (`trayscan config init` \

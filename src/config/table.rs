@@ -4,25 +4,33 @@
 pub(crate) struct SettingInfo {
     /// Its key in a profile of the config file.
     pub(crate) key: &'static str,
-    /// `None` if only the config file has it.
-    pub(crate) flag: Option<FlagInfo>,
-    /// Its value in a new config file, in TOML.
-    example: &'static str,
-    /// The comment on it there; empty if its group has one.
-    comment: &'static str,
-}
-
-/// The flag and the environment variable of a setting.
-pub(crate) struct FlagInfo {
-    /// With its dashes.
-    pub(crate) name: &'static str,
+    /// Its flag, with the dashes; empty if only the config file has it.
+    pub(crate) flag: &'static str,
+    /// Its environment variable.
     pub(crate) variable: &'static str,
     pub(crate) value_name: &'static str,
     pub(crate) value: FlagValue,
     pub(crate) help: &'static str,
     /// The help of `--help`; empty if it is the same.
     pub(crate) long_help: &'static str,
+    /// Its value in a new config file, in TOML.
+    example: &'static str,
+    /// The comment on it there; empty if its group has one.
+    comment: &'static str,
 }
+
+/// What most settings are.
+const TEXT: SettingInfo = SettingInfo {
+    key: "",
+    flag: "",
+    variable: "",
+    value_name: "",
+    value: FlagValue::Text,
+    help: "",
+    long_help: "",
+    example: "",
+    comment: "",
+};
 
 /// What a flag takes.
 #[derive(Clone, Copy)]
@@ -43,167 +51,136 @@ pub(crate) enum FlagValue {
 pub(crate) const SETTINGS: [SettingInfo; 12] = [
     SettingInfo {
         key: "base_url",
-        flag: Some(FlagInfo {
-            name: "--base-url",
-            variable: "TRAYSCAN_BASE_URL",
-            value_name: "URL",
-            value: FlagValue::Text,
-            help: "URL of the service, such as https://scan.example.com/api",
-            long_help: "",
-        }),
+        flag: "--base-url",
+        variable: "TRAYSCAN_BASE_URL",
+        value_name: "URL",
+        help: "URL of the service, such as https://scan.example.com/api",
         example: "\"https://scan.example.com/api\"",
-        comment: "",
+        ..TEXT
     },
     SettingInfo {
         key: "client_id",
-        flag: Some(FlagInfo {
-            name: "--client-id",
-            variable: "TRAYSCAN_CLIENT_ID",
-            value_name: "ID",
-            value: FlagValue::Text,
-            help: "Client ID",
-            long_help: "",
-        }),
+        flag: "--client-id",
+        variable: "TRAYSCAN_CLIENT_ID",
+        value_name: "ID",
+        help: "Client ID",
         example: "\"...\"",
-        comment: "",
+        ..TEXT
     },
     SettingInfo {
         key: "client_secret",
-        flag: Some(FlagInfo {
-            name: "--client-secret",
-            variable: "TRAYSCAN_CLIENT_SECRET",
-            value_name: "SECRET",
-            value: FlagValue::Text,
-            help: "Client secret; prefer --client-secret-file or the variable",
-            long_help: "Client secret; prefer --client-secret-file or the variable\n\n\
+        flag: "--client-secret",
+        variable: "TRAYSCAN_CLIENT_SECRET",
+        value_name: "SECRET",
+        help: "Client secret; prefer --client-secret-file or the variable",
+        long_help: "Client secret; prefer --client-secret-file or the variable\n\n\
                         Other users of this machine can see the arguments of a running command.",
-        }),
         example: "\"...\"",
-        comment: "",
+        ..TEXT
     },
     SettingInfo {
         key: "client_secret_file",
-        flag: Some(FlagInfo {
-            name: "--client-secret-file",
-            variable: "TRAYSCAN_CLIENT_SECRET_FILE",
-            value_name: "FILE",
-            value: FlagValue::Text,
-            help: "File that contains the client secret; `-` reads standard input",
-            long_help: "",
-        }),
+        flag: "--client-secret-file",
+        variable: "TRAYSCAN_CLIENT_SECRET_FILE",
+        value_name: "FILE",
+        help: "File that contains the client secret; `-` reads standard input",
         example: "\"~/.secrets/trayscan\"",
-        comment: "",
+        ..TEXT
     },
     SettingInfo {
         key: "client_secret_command",
-        flag: None,
         example: "\"pass show trayscan\"",
-        comment: "",
+        ..TEXT
     },
     SettingInfo {
         key: "api",
-        flag: Some(FlagInfo {
-            name: "--api",
-            variable: "TRAYSCAN_API",
-            value_name: "VERSION",
-            value: FlagValue::ApiVersion,
-            help: "API version [default: auto]",
-            long_help: "API version [default: auto]\n\n\
+        flag: "--api",
+        variable: "TRAYSCAN_API",
+        value_name: "VERSION",
+        value: FlagValue::ApiVersion,
+        help: "API version [default: auto]",
+        long_help: "API version [default: auto]\n\n\
                         `auto` uses v2, or v1 if the service has no v2.",
-        }),
         example: "\"auto\"",
         comment: "auto, v1, v2",
     },
     SettingInfo {
         key: "parallel",
-        flag: Some(FlagInfo {
-            name: "--parallel",
-            variable: "TRAYSCAN_PARALLEL",
-            value_name: "N",
-            value: FlagValue::Number {
-                least: 1,
-                example: 4,
-            },
-            help: "Maximum number of parallel requests [default: 4]",
-            long_help: "",
-        }),
+        flag: "--parallel",
+        variable: "TRAYSCAN_PARALLEL",
+        value_name: "N",
+        value: FlagValue::Number {
+            least: 1,
+            example: 4,
+        },
+        help: "Maximum number of parallel requests [default: 4]",
         example: "4",
         comment: "maximum number of parallel requests",
+        ..TEXT
     },
     SettingInfo {
         key: "retries",
-        flag: Some(FlagInfo {
-            name: "--retries",
-            variable: "TRAYSCAN_RETRIES",
-            value_name: "N",
-            value: FlagValue::Number {
-                least: 0,
-                example: 5,
-            },
-            help: "Number of retries per request [default: 5]",
-            long_help: "",
-        }),
+        flag: "--retries",
+        variable: "TRAYSCAN_RETRIES",
+        value_name: "N",
+        value: FlagValue::Number {
+            least: 0,
+            example: 5,
+        },
+        help: "Number of retries per request [default: 5]",
         example: "5",
         comment: "retries per request",
+        ..TEXT
     },
     SettingInfo {
         key: "retry_wait",
-        flag: Some(FlagInfo {
-            name: "--retry-wait",
-            variable: "TRAYSCAN_RETRY_WAIT",
-            value_name: "DURATION",
-            value: FlagValue::Duration,
-            help: "Delay after a 503 (±25 %); other errors back off from a quarter of it [default: 4s]",
-            long_help: "",
-        }),
+        flag: "--retry-wait",
+        variable: "TRAYSCAN_RETRY_WAIT",
+        value_name: "DURATION",
+        value: FlagValue::Duration,
+        help: "Delay after a 503 (±25 %); other errors back off from a quarter of it [default: 4s]",
         example: "\"4s\"",
         comment: "delay after a 503",
+        ..TEXT
     },
     SettingInfo {
         key: "timeout",
-        flag: Some(FlagInfo {
-            name: "--timeout",
-            variable: "TRAYSCAN_TIMEOUT",
-            value_name: "DURATION",
-            value: FlagValue::Duration,
-            help: "Time out if no data arrives for this long [default: 60s]",
-            long_help: "",
-        }),
+        flag: "--timeout",
+        variable: "TRAYSCAN_TIMEOUT",
+        value_name: "DURATION",
+        value: FlagValue::Duration,
+        help: "Time out if no data arrives for this long [default: 60s]",
         example: "\"60s\"",
         comment: "time out if no data arrives for this long",
+        ..TEXT
     },
     SettingInfo {
         key: "ca_cert",
-        flag: Some(FlagInfo {
-            name: "--ca-cert",
-            variable: "TRAYSCAN_CA_CERT",
-            value_name: "FILE",
-            value: FlagValue::Text,
-            help: "Extra CA certificate to trust (PEM)",
-            long_help: "",
-        }),
+        flag: "--ca-cert",
+        variable: "TRAYSCAN_CA_CERT",
+        value_name: "FILE",
+        help: "Extra CA certificate to trust (PEM)",
         example: "\"ca.pem\"",
         comment: "extra CA certificate to trust",
+        ..TEXT
     },
     SettingInfo {
         key: "allow_http",
-        flag: Some(FlagInfo {
-            name: "--allow-http",
-            variable: "TRAYSCAN_ALLOW_HTTP",
-            value_name: "BOOL",
-            value: FlagValue::Boolean,
-            help: "Allow unencrypted http to other machines",
-            long_help: "",
-        }),
+        flag: "--allow-http",
+        variable: "TRAYSCAN_ALLOW_HTTP",
+        value_name: "BOOL",
+        value: FlagValue::Boolean,
+        help: "Allow unencrypted http to other machines",
         example: "false",
         comment: "allow unencrypted http to other machines",
+        ..TEXT
     },
 ];
 
-/// Returns the flag of a setting.
-pub(super) fn flag_of(key: &str) -> Option<&'static FlagInfo> {
-    let info = SETTINGS.iter().find(|info| info.key == key)?;
-    info.flag.as_ref()
+/// Returns the setting with this key.
+pub(super) fn info(key: &str) -> &'static SettingInfo {
+    let info = SETTINGS.iter().find(|info| info.key == key);
+    info.expect("every setting is listed")
 }
 
 /// Returns what `config init` writes.
@@ -252,10 +229,12 @@ mod tests {
     #[test]
     fn the_names_of_a_setting_belong_together() {
         for info in &SETTINGS {
-            let Some(flag) = &info.flag else { continue };
-            assert_eq!(flag.name, format!("--{}", info.key.replace('_', "-")));
+            if info.flag.is_empty() {
+                continue;
+            }
+            assert_eq!(info.flag, format!("--{}", info.key.replace('_', "-")));
             assert_eq!(
-                flag.variable,
+                info.variable,
                 format!("TRAYSCAN_{}", info.key.to_uppercase())
             );
         }
@@ -270,9 +249,9 @@ mod tests {
             .replace("\\fR", "");
         let page = page.replace("\\-", "-");
         for info in &SETTINGS {
-            let entry = match &info.flag {
-                Some(flag) => format!("\n{}, {}, {}\n", flag.name, flag.variable, info.key),
-                None => format!("\n{}\n", info.key),
+            let entry = match info.flag {
+                "" => format!("\n{}\n", info.key),
+                flag => format!("\n{flag}, {}, {}\n", info.variable, info.key),
             };
             assert!(page.contains(&entry), "trayscan-config(5) lacks {entry}");
         }
