@@ -9,7 +9,7 @@ use calamine::{Data, DataType as _, Range, Reader as _, Xlsx};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::fake::{Batch, FakeService};
+use crate::fake::{Batch, FakeService, deflated_bomb};
 use crate::harness::{Output, Run, Server, export, run};
 
 /// An exported workbook.
@@ -495,12 +495,16 @@ fn it_prints_in_landscape_with_the_header_on_every_page() {
 }
 
 /// Repacks a workbook with one part replaced or added.
-fn with_part(book: &[u8], other: &str, fill: impl Fn(&mut dyn Write)) -> Vec<u8> {
+fn with_part(
+    book: &[u8],
+    other: &str,
+    size: usize,
+    [before, filling, after]: [&str; 3],
+) -> Vec<u8> {
+    let (deflated, crc) = deflated_bomb(before, filling, size, after);
     let mut archive = zip::ZipArchive::new(Cursor::new(book)).unwrap();
     let mut packed = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    let options = zip::write::SimpleFileOptions::default()
-        .compression_level(Some(1))
-        .large_file(true);
+    let options = zip::write::SimpleFileOptions::default();
     for place in 0..archive.len() {
         let mut part = archive.by_index(place).unwrap();
         let name = String::from_utf8(part.name_raw().to_vec()).unwrap();
@@ -509,9 +513,23 @@ fn with_part(book: &[u8], other: &str, fill: impl Fn(&mut dyn Write)) -> Vec<u8>
             std::io::copy(&mut part, &mut packed).unwrap();
         }
     }
-    packed.start_file(other, options).unwrap();
-    fill(&mut packed);
-    packed.finish().unwrap().into_inner()
+    let stored = options.compression_method(zip::CompressionMethod::Stored);
+    packed.start_file(other, stored).unwrap();
+    packed.write_all(&deflated).unwrap();
+    let mut bytes = packed.finish().unwrap().into_inner();
+    // The part is stored as it is; both of its headers say that it is deflated, and what it unpacks to.
+    let mut archive = zip::ZipArchive::new(Cursor::new(&bytes)).unwrap();
+    let part = archive.by_name(other).unwrap();
+    let starts = [(part.header_start(), 8), (part.central_header_start(), 10)];
+    drop(part);
+    drop(archive);
+    for (start, method) in starts {
+        let start = usize::try_from(start).unwrap() + method;
+        bytes[start..start + 2].copy_from_slice(&8u16.to_le_bytes());
+        bytes[start + 6..start + 10].copy_from_slice(&crc.sum().to_le_bytes());
+        bytes[start + 14..start + 18].copy_from_slice(&crc.amount().to_le_bytes());
+    }
+    bytes
 }
 
 #[cfg(target_os = "linux")]
@@ -522,26 +540,20 @@ fn a_workbook_too_large_for_memory_is_refused() {
     let sheet = "xl/worksheets/sheet1.xml";
     let good = book.part(sheet);
     let (before, after) = good.split_once("</row>").unwrap();
-    // Writes `size` mebibytes that compress well.
-    let filled = |out: &mut dyn Write, size: usize, [before, filling, after]: [&str; 3]| {
-        let filling = filling.repeat((1 << 20) / filling.len());
-        out.write_all(before.as_bytes()).unwrap();
-        for _ in 0..size {
-            out.write_all(filling.as_bytes()).unwrap();
-        }
-        out.write_all(after.as_bytes()).unwrap();
-    };
+    let long = "x".repeat(1000);
+    let (text, element) = (format!("<si><t>{long}</t></si>"), format!("<x>{long}</x>"));
+    // Mebibytes that compress well: long texts and empty ones, a large part, and large cells.
     let cell = |kind: &str| format!("{before}<c r=\"ZZ1\" t=\"inlineStr\"><is>{kind}");
     let (one, many) = (cell("<t>"), cell(""));
     let bombs = [
         (
-            256,
+            520,
             texts,
-            ["<sst>", "<si><t>abc</t></si>", "</sst>"],
+            ["<sst>", &text, "</sst>"],
             "unpacks to more than 512 MiB",
         ),
         (
-            96,
+            64,
             texts,
             ["<sst>", "<si/>", "</sst>"],
             "unpacks to more than 512 MiB",
@@ -549,7 +561,7 @@ fn a_workbook_too_large_for_memory_is_refused() {
         (
             80,
             "xl/styles.xml",
-            ["<styleSheet>", "<x/>", "</styleSheet>"],
+            ["<styleSheet>", &element, "</styleSheet>"],
             "unpacks to more than 64 MiB",
         ),
         (
@@ -567,20 +579,16 @@ fn a_workbook_too_large_for_memory_is_refused() {
     ];
     let path = book.path("bomb.xlsx");
     for (size, name, parts, why) in bombs {
-        let bomb = with_part(&book.bytes, name, |out| filled(out, size, parts));
+        let bomb = with_part(&book.bytes, name, size, parts);
         assert!(bomb.len() < 32 << 20, "{}", bomb.len());
         assert_refused_with_little_memory(&path, &bomb, why);
     }
-    let lie = with_part(&book.bytes, texts, |out| {
-        out.write_all(b"<sst uniqueCount=\"99999999999\"></sst>")
-            .unwrap();
-    });
+    let lie = "<sst uniqueCount=\"99999999999\"></sst>";
+    let lie = with_part(&book.bytes, texts, 0, [lie, " ", ""]);
     assert_refused_with_little_memory(&path, &lie, "far more texts than it has");
     // The same part with a correct count is accepted.
-    let truth = with_part(&book.bytes, texts, |out| {
-        out.write_all(b"<sst uniqueCount=\"1\"><si><t>a</t></si></sst>")
-            .unwrap();
-    });
+    let truth = "<sst uniqueCount=\"1\"><si><t>a</t></si></sst>";
+    let truth = with_part(&book.bytes, texts, 0, [truth, " ", ""]);
     fs::write(&path, truth).unwrap();
     run(&["verify", &path, "--manifest", &book.path("a.json")]).expect(0);
 }

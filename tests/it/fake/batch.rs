@@ -76,6 +76,13 @@ impl Batch {
         batch.created("2026-05-01T06:00:00Z")
     }
 
+    /// A valid batch without the fields that may be absent, for tests with many.
+    pub(crate) fn small(id: &str) -> Self {
+        let mut batch = Self::new(id);
+        batch.fields.retain(|(_, value)| value != "null");
+        batch
+    }
+
     /// Replaces the creation date, which is sent as it is written here.
     pub(crate) fn created(self, date: &str) -> Self {
         let created = DateTime::parse_from_rfc3339(date).map_or(0, |date| date.timestamp());

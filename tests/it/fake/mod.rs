@@ -320,26 +320,38 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Compresses `before`, a gibibyte of `filling`, and `after` into little more than a mebibyte.
+/// Compresses `before`, a gibibyte of `filling`, and `after` with gzip into little more than a mebibyte.
+pub(crate) fn bomb(before: &str, filling: &str, after: &str) -> Vec<u8> {
+    let (body, crc) = deflated_bomb(before, filling, 1024, after);
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    packed.extend(body);
+    packed.extend(crc.sum().to_le_bytes());
+    packed.extend(crc.amount().to_le_bytes());
+    packed
+}
+
+/// Deflates `before`, `mebibytes` of `filling`, and `after`. Returns the checksum and length of the text too.
 ///
 /// To be fast, it compresses one mebibyte and repeats the compressed block.
-pub(crate) fn bomb(before: &str, filling: &str, after: &str) -> Vec<u8> {
+pub(crate) fn deflated_bomb(
+    before: &str,
+    filling: &str,
+    mebibytes: usize,
+    after: &str,
+) -> (Vec<u8>, Crc) {
     let block = filling.repeat((1 << 20) / filling.len());
-    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
     let mut crc = Crc::new();
-    packed.extend(deflated(before, FlushCompress::Full));
+    let mut packed = deflated(before, FlushCompress::Full);
     crc.update(before.as_bytes());
     let (middle, mut middle_crc) = (deflated(&block, FlushCompress::Full), Crc::new());
     middle_crc.update(block.as_bytes());
-    for _ in 0..1024 {
+    for _ in 0..mebibytes {
         packed.extend(&middle);
         crc.combine(&middle_crc);
     }
     packed.extend(deflated(after, FlushCompress::Finish));
     crc.update(after.as_bytes());
-    packed.extend(crc.sum().to_le_bytes());
-    packed.extend(crc.amount().to_le_bytes());
-    packed
+    (packed, crc)
 }
 
 fn deflated(text: &str, flush: FlushCompress) -> Vec<u8> {

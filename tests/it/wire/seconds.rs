@@ -24,7 +24,7 @@ fn serve(batches: &[(i64, usize)], oversized: Oversized) -> FakeService {
         let instant = FIRST + offset;
         let date: DateTime<Utc> = DateTime::from_timestamp_millis(instant).unwrap();
         for number in 0..count {
-            let batch = Batch::new(&format!("b{offset}-{number}"))
+            let batch = Batch::small(&format!("b{offset}-{number}"))
                 .created(&date.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string());
             texts.push((instant, batch.text()));
         }

@@ -1,7 +1,7 @@
 //! Version 1 is used only if version 2 is missing.
 
 use super::{batch, export, page, service, token};
-use crate::fake::{Answer, FakeService, cursor};
+use crate::fake::{Answer, Batch, FakeService, cursor, list};
 
 /// A service whose version 2 returns `status`, for auth or for batches, and whose version 1 works.
 fn without_version_2(status: u16, auth: bool) -> FakeService {
@@ -105,10 +105,10 @@ fn a_404_during_the_run_does_not_fall_back_to_version_1() {
 
 #[test]
 fn version_1_ignoring_dates_is_detected() {
-    let all: Vec<String> = (0..1000)
-        .map(|number| batch(&format!("b{number}")))
+    let all: Vec<Batch> = (0..1000)
+        .map(|number| Batch::small(&format!("b{number}")))
         .collect();
-    let answer = Answer::ok(format!("[{}]", all.join(",")));
+    let answer = Answer::ok(list(&all));
     for (workers, most) in [("1", 200), ("4", 400)] {
         let service = service([answer.clone()]);
         let exported = export(&service, &["--api", "v1", "--parallel", workers]).expect(7);
