@@ -1,0 +1,335 @@
+//! Mistakes in the config file and in values; what is never printed.
+
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::{Home, SECRET, VARIABLES, profile, refused, set_mode};
+use crate::harness::{Run, Server, run, trayscan};
+
+#[test]
+fn unknown_names_in_the_file_are_reported_with_the_known_ones() {
+    for (text, words) in [
+        (
+            "[profiles.default]\nbaseurl = \"x\"\n",
+            &[
+                "unknown key `profiles.default.baseurl`",
+                "did you mean `base_url`?",
+                "client_secret_command",
+            ][..],
+        ),
+        (
+            "[profiles.default]\nzzz = 1\n",
+            &[
+                "unknown key `profiles.default.zzz`",
+                "available keys: base_url",
+            ],
+        ),
+        (
+            "[profiles.other]\nretry = 1\n",
+            &["unknown key `profiles.other.retry`"],
+        ),
+        (
+            "defaultprofile = \"a\"\n",
+            &["unknown key `defaultprofile`", "`default_profile`"],
+        ),
+        (
+            "client_secret = \"hunter2\"\n",
+            &["unknown key `client_secret`", "default_profile"],
+        ),
+        (
+            "[profile.default]\nretries = 1\n",
+            &["unknown key `profile`", "did you mean `profiles`?"],
+        ),
+        (
+            "[profiles.a]\nretries = 1\nretries = 2\n",
+            &["duplicate key or table on line 3"],
+        ),
+        (
+            "[profiles.a]\n[profiles.b]\n[profiles.a]\n",
+            &["duplicate key or table on line 3"],
+        ),
+        (
+            "default_profile = \"c\"\n[profiles.a]\n[profiles.b]\n",
+            &[
+                "no profile `c` in the config file",
+                "available profiles: a, b",
+            ],
+        ),
+    ] {
+        let home = Home::with(text);
+        let file = home.config();
+        for command in [&["config", "show"][..], &["export", "--sandbox"]] {
+            let ended = home.run(command);
+            refused(&ended, words);
+            refused(&ended, &[file.to_str().unwrap()]);
+        }
+    }
+    let home = Home::with("[profiles.a]\nretries = 1\n");
+    let named = home.run(&["config", "show", "--profile", "b"]);
+    refused(&named, &["no profile `b`", "available profiles: a"]);
+    let nowhere = Home::empty().run(&["config", "show", "--profile", "b"]);
+    refused(&nowhere, &["`b`", "there is no config file"]);
+    let lost = Home::empty().run(&["config", "show", "--config", "lost.toml"]);
+    refused(&lost, &["cannot read the config file `lost.toml`"]);
+}
+
+#[test]
+fn a_malformed_file_is_reported_without_its_content() {
+    for text in [
+        "[profiles.default]\nclient_secret = hunter2\n",
+        "[profiles.default]\nclient_secret = \"hunter2\n",
+        "[profiles.default]\nclient_secret \"hunter2\"\n",
+        "[profiles.default]\nclient_secret = \"hunter2\" hunter2\n",
+        "[profiles.default]\nclient_secret = \"hunter2\\q\"\n",
+        "[profiles.default]\nclient_secret = ['hunter2']\n",
+        "[profiles.default]\nclient_secret = 'hunter2'\nclient_secret = 'hunter2'\n",
+        "[profiles.default\nclient_secret = 'hunter2'\n",
+        "\u{feff}[profiles.default]\n\u{0}hunter2",
+        "profiles = \"hunter2\"\n",
+        "[profiles]\ndefault = \"hunter2\"\n",
+        "[profiles.default]\napi = \"hunter2\"\n",
+        "[profiles.default]\ntimeout = \"hunter2\"\n",
+    ] {
+        let home = Home::with(text);
+        for format in ["text", "json"] {
+            let ended = home.run(&["config", "show", "--error-format", format]);
+            refused(&ended, &["config file"]);
+        }
+    }
+    let home = Home::with("");
+    fs::write(home.config(), b"# hunter2 \xff\n").unwrap();
+    refused(&home.run(&["config", "show"]), &["cannot read"]);
+}
+
+#[test]
+fn a_file_with_a_secret_that_others_can_read_gives_a_warning() {
+    let secret = "client_secret = \"hunter2\"\n";
+    let file = "client_secret_file = \"a\"\n";
+    for (text, mode, warns) in [
+        (format!("[profiles.default]\n{secret}"), 0o644, true),
+        (format!("[profiles.default]\n{secret}"), 0o640, true),
+        (format!("[profiles.default]\n{secret}"), 0o604, true),
+        (format!("[profiles.default]\n{secret}"), 0o600, false),
+        (format!("[profiles.default]\n{secret}"), 0o400, false),
+        (format!("[profiles.default]\n{file}"), 0o644, false),
+        ("[profiles.default]\nretries = 1\n".into(), 0o666, false),
+        (
+            format!("[profiles.default]\nretries = 1\n[profiles.other]\n{secret}"),
+            0o644,
+            true,
+        ),
+    ] {
+        let home = Home::with(&text);
+        set_mode(&home.config(), mode);
+        let ended = home.run(&["config", "show"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let warned = ended.stderr.starts_with("warning: other users can read");
+        assert_eq!(warned, warns, "{mode:o} {text:?}: {ended:?}");
+        assert_eq!(ended.stderr.contains("chmod 600"), warns, "{ended:?}");
+        assert!(!ended.stderr.contains("hunter2"), "{ended:?}");
+    }
+}
+
+#[test]
+fn config_init_creates_a_private_file_and_never_replaces_one() {
+    let home = Home::empty();
+    let script = "umask 000; exec \"$0\" config init";
+    let begun = Run::new("/bin/sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_trayscan")])
+        .env_clear()
+        .env("HOME", home.path())
+        .output();
+    assert_eq!(
+        (begun.code, begun.stdout.as_str()),
+        (Some(0), ""),
+        "{begun:?}"
+    );
+    let path = home.config();
+    assert!(begun.stderr.contains(path.to_str().unwrap()), "{begun:?}");
+    let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let shown = home.run(&["config", "show"]);
+    assert_eq!(shown.stdout, Home::empty().run(&["config", "show"]).stdout);
+    fs::write(&path, "# mine\n").unwrap();
+    let again = home.run(&["config", "init"]);
+    assert_eq!(again.code, Some(8), "{again:?}");
+    let message = format!(
+        "error: `{}` already exists and was left unchanged\n",
+        path.display()
+    );
+    assert!(again.stderr.starts_with(&message), "{again:?}");
+    assert_eq!(fs::read(&path).unwrap(), b"# mine\n");
+    let elsewhere = home.run(&["config", "init", "--config", "new/folder/a.toml"]);
+    assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
+    assert!(home.path().join("new/folder/a.toml").is_file());
+    let here = home.run(&["config", "init", "--config", "b.toml"]);
+    assert_eq!(here.code, Some(0), "{here:?}");
+    let blocked = home.run(&["config", "init", "--config", "b.toml/c.toml"]);
+    assert_eq!(blocked.code, Some(8), "{blocked:?}");
+}
+
+#[test]
+fn invalid_values_end_with_code_2_and_nothing_is_sent() {
+    let server = Server::start(&["--client-secret", SECRET]);
+    let line = format!("client_secret = \"{SECRET}\"");
+    let valid = Home::with(&profile(&server, &line));
+    for (key, value, says) in [
+        ("api", "v3", "v3"),
+        (
+            "parallel",
+            "0",
+            "is `0`; it must be a whole number, at least 1",
+        ),
+        ("parallel", "-1", "-1"),
+        ("parallel", "many", "many"),
+        ("retries", "-1", "-1"),
+        ("retries", "1.5", "1.5"),
+        ("retries", "99999999999", "99999999999"),
+        ("retry_wait", "4", "a number with a unit"),
+        ("timeout", "0s", "is `0s`; it must be longer than zero"),
+        ("timeout", "soon", "a number with a unit"),
+        ("allow_http", "perhaps", "perhaps"),
+        (
+            "base_url",
+            "scan.example.com",
+            "https://scan.example.com/api",
+        ),
+        ("base_url", "ftp://a.example", "neither https nor http"),
+        ("base_url", "https://u:hunter2@a.example", "password"),
+    ] {
+        let flag = format!("--{}={value}", key.replace('_', "-"));
+        let export = ["export", "-f", "ndjson", &flag];
+        refused(&valid.run(&export), &[says]);
+        let mut command = valid.command(&["export", "-f", "ndjson"]);
+        let variable = format!("TRAYSCAN_{}", key.to_uppercase());
+        refused(&command.env(variable, value).output(), &[says]);
+    }
+    for (key, value) in [
+        ("api", "\"v3\""),
+        ("parallel", "0"),
+        ("parallel", "\"4\""),
+        ("retries", "-1"),
+        ("retries", "1.5"),
+        ("retry_wait", "4"),
+        ("timeout", "\"0s\""),
+        ("timeout", "\"soon\""),
+        ("allow_http", "\"true\""),
+        ("client_secret_command", "[]"),
+    ] {
+        let home = Home::with(&profile(&server, &format!("{key} = {value}\n{line}")));
+        let ended = home.command(&["export", "-f", "ndjson"]).output();
+        refused(&ended, &[key]);
+    }
+    let log = server.stop().stderr;
+    assert!(log.contains("stopped after 0 requests"), "{log}");
+}
+
+#[test]
+fn a_missing_setting_is_named_with_three_ways_to_set_it_and_an_alternative() {
+    let home = Home::empty();
+    let given = [
+        "--base-url=http://127.0.0.1:1",
+        "--client-id=a",
+        "--client-secret=hunter2",
+    ];
+    let ways = [
+        ["--base-url", "TRAYSCAN_BASE_URL", "`base_url`"],
+        ["--client-id", "TRAYSCAN_CLIENT_ID", "`client_id`"],
+        ["--client-secret", "TRAYSCAN_CLIENT_SECRET", "client_secret"],
+    ];
+    for (number, ways) in ways.iter().enumerate() {
+        let ended = home.run(&[&["export"], &given[..number]].concat());
+        refused(&ended, &["is missing", "--sandbox"]);
+        refused(&ended, ways);
+    }
+    let nothing = home.run(&["check"]);
+    assert_eq!(nothing.code, Some(2), "{nothing:?}");
+    assert!(
+        nothing.stdout.starts_with("FAILED  settings"),
+        "{nothing:?}"
+    );
+}
+
+#[test]
+fn help_does_not_depend_on_variables() {
+    for command in [
+        &["export"][..],
+        &["check"],
+        &["config", "show"],
+        &["config", "init"],
+        &["config", "path"],
+        &["serve"],
+    ] {
+        for flag in ["-h", "--help"] {
+            let args = [command, &[flag]].concat();
+            let plain = run(&args).stdout;
+            let set = trayscan(&args).envs(VARIABLES).output();
+            assert_eq!(set.code, Some(0));
+            assert!(set.stdout == plain, "{args:?} shows a value: {set:?}");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_never_printed() {
+    let server = Server::start(&["--client-secret", SECRET]);
+    let wrong = Server::start(&[]);
+    let home = Home::empty();
+    fs::write(home.path().join("secret"), SECRET).unwrap();
+    for server in [&server, &wrong] {
+        for what in [
+            &["export", "-f", "ndjson", "-vv"][..],
+            &["export", "-f", "ndjson", "-vv", "--api", "v1"],
+            &["check", "-vv"],
+            &["check", "-f", "json", "-vv"],
+            &["config", "show", "-vv"],
+            &["config", "path", "-x"],
+            &["export", "--parallel", "x"],
+            &["export", "--client-secret"],
+        ] {
+            for format in ["text", "json"] {
+                let mut command = home.command(what);
+                command
+                    .args(["--error-format", format])
+                    .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+                    .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+                    .env("TRAYSCAN_CLIENT_SECRET", SECRET);
+                let ended = command.output();
+                assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
+                assert!(!format!("{ended:?}").contains("Bearer"), "{ended:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_password_in_the_address_is_not_shown() {
+    for address in [
+        "https://user:hunter2@scan.example/api",
+        "https://user:a@hunter2@scan.example/api",
+        "https://user:a@b@hunter2@scan.example",
+        "https://hunter2@scan.example",
+        "user:hunter2@scan.example",
+    ] {
+        let home = Home::with(&format!("[profiles.default]\nbase_url = \"{address}\"\n"));
+        let shown = home.run(&["config", "show"]);
+        assert!(!format!("{shown:?}").contains("hunter2"), "{shown:?}");
+        for command in ["export", "check"] {
+            let ended = home.run(&[command, "--client-id=a", "--client-secret=b", "-vv"]);
+            assert_eq!(ended.code, Some(2), "{ended:?}");
+            assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_is_not_utf_8_is_refused_without_showing_it() {
+    let home = Home::empty();
+    let odd = std::ffi::OsString::from_vec(b"hunter2\xff".to_vec());
+    let mut command = home.command(&["config", "show"]);
+    refused(
+        &command.env("TRAYSCAN_CLIENT_SECRET", odd).output(),
+        &["error: "],
+    );
+}

@@ -1,0 +1,328 @@
+//! Concurrent runs, and exports from an archive.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::archives::{Shelf, assert_sound, batches, counted, counts};
+use crate::export::with;
+use crate::files::SLOW;
+use crate::harness::{LIMIT, Output, Server, trayscan};
+
+#[test]
+fn a_second_run_exits_immediately_and_names_the_first() {
+    let server = Server::start(&SLOW);
+    let shelf = Shelf::new();
+    let first = shelf
+        .command(&server, &["--parallel", "1"])
+        .start_until_third_page();
+    let ended = shelf.sync(&server, &["--error-format", "json"]);
+    assert_eq!(ended.code, Some(11), "{ended:?}");
+    let error = ended.error();
+    let process = format!("another run (process {})", first.pid());
+    assert!(
+        error["message"].as_str().unwrap().contains(&process),
+        "{error}"
+    );
+    assert_eq!(error["retry_later"], true, "{error}");
+    let ended = shelf.sync(&server, &["--wait", "300ms"]);
+    assert_eq!(ended.code, Some(11), "{ended:?}");
+    let waiting = format!("note: waiting for {process}, which is using the archive");
+    assert!(ended.stderr.starts_with(&waiting), "{ended:?}");
+    assert!(ended.stderr.contains("waited 300ms"), "{ended:?}");
+    // Readers do not wait.
+    shelf.inspect(&["--changes"]);
+    let status = shelf.status();
+    assert_eq!(status["runs"][0]["outcome"], "running", "{status}");
+    first.signal("KILL");
+}
+
+#[test]
+fn a_waiting_run_continues_when_the_first_has_ended() {
+    let server = with(
+        &["--batches", "100", "--page-size", "10"],
+        &["latency:40ms"],
+    );
+    let shelf = Shelf::new();
+    let mut first = shelf
+        .command(&server, &["--parallel", "1"])
+        .start_until_third_page();
+    let ended = shelf.complete(&server, &["--wait", "1m", "--lookback", "99y"]);
+    assert!(ended.stderr.contains("waiting for"), "{ended:?}");
+    assert_eq!(counts(&ended), [0, 0, 100]);
+    let status = first.ends_within(LIMIT).unwrap();
+    assert_eq!(status.code(), Some(0));
+    shelf.assert_holds(&batches(&server, ""), "both");
+    // The same if the first run fails and removes its empty archive.
+    let server = with(&["--batches", "100"], &["latency:300ms"]);
+    let shelf = Shelf::new();
+    let mut command = shelf.command(&server, &["--retries", "0"]);
+    command.env("TRAYSCAN_CLIENT_SECRET", "wrong");
+    let mut first = command.start_logged();
+    while !shelf.path.exists() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let ended = shelf.complete(&server, &["--wait", "1m"]);
+    assert_eq!(counts(&ended), [100, 0, 0]);
+    assert_eq!(first.ends_within(LIMIT).unwrap().code(), Some(4));
+    shelf.assert_holds(&batches(&server, ""), "the second");
+}
+
+#[test]
+fn concurrent_readers_see_a_snapshot_and_do_not_block_the_run() {
+    let server = with(
+        &["--batches", "600", "--page-size", "10"],
+        &["latency:30ms"],
+    );
+    let shelf = Shelf::new();
+    let mut running = shelf
+        .command(&server, &["--parallel", "1"])
+        .start_until_third_page();
+    let mut seen = Vec::new();
+    let status = loop {
+        let db = shelf.open();
+        db.busy_timeout(LIMIT).unwrap();
+        db.execute_batch("BEGIN").unwrap();
+        let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        let first = count("SELECT count(*) FROM batches");
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(count("SELECT count(DISTINCT received) FROM batches"), first);
+        assert_eq!(count("SELECT coalesce(max(added), 0) FROM runs"), first);
+        drop(db);
+        seen.push(first);
+        if let Some(status) = running.ends_within(Duration::from_millis(5)) {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(0));
+    assert!(seen.is_sorted());
+    let between: BTreeSet<i64> = seen
+        .into_iter()
+        .filter(|count| (1..600).contains(count))
+        .collect();
+    assert!(!between.is_empty(), "a long run commits several times");
+    shelf.assert_holds(&batches(&server, ""), "readers");
+}
+
+// Exports from an archive.
+
+pub(super) fn export(path: &Path, args: &[&str]) -> Output {
+    let mut command = trayscan(&["export", "--archive"]);
+    command.arg(path).args(args).output()
+}
+
+#[track_caller]
+pub(super) fn exported(shelf: &Shelf, args: &[&str]) -> Output {
+    let ended = export(&shelf.path, args);
+    assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+    ended
+}
+
+#[test]
+fn an_export_from_the_archive_equals_one_from_the_service() {
+    let server = with(
+        &["--batches", "700", "--page-size", "50"],
+        &["unknown-fields"],
+    );
+    let shelf = Shelf::new();
+    shelf.complete(&server, &[]);
+    for format in ["json", "ndjson", "csv", "tsv", "table"] {
+        for flags in [
+            &[][..],
+            &["--start", "2025-03"],
+            &["--end", "2025-03-01T12:00:00Z"],
+            &["--start", "2024-05", "--end", "2025-09"],
+            &["--where", "crop_type=Tomato"],
+            &["--where", "warnings", "--where", "avg_germination_rate<80"],
+            &["--sort", "avg_germination_rate:desc"],
+            &["--sort", "batch_name", "--limit", "70"],
+            &["--limit", "33"],
+            &["--limit", "0"],
+            &["--fields", "batch_id,comment", "--start", "2026"],
+        ] {
+            let args = [&["-f", format, "-q"], flags].concat();
+            let here = exported(&shelf, &args);
+            let there = crate::harness::export(&server, &args);
+            assert!(here.stdout == there.stdout, "{args:?}");
+        }
+    }
+    assert!(exported(&shelf, &["-f", "csv"]).stdout.lines().count() > 700);
+}
+
+#[test]
+fn a_manifest_of_the_archive_has_the_digest_of_the_service() {
+    let server = Server::start(&["--batches", "300", "--page-size", "50"]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &[]);
+    for flags in [&[][..], &["--start", "2025-03", "--end", "2026-02"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let there = crate::manifest::receipt(&server, folder.path(), "a.csv", flags);
+        let (file, receipt) = (
+            folder.path().join("b.json"),
+            folder.path().join("b.manifest"),
+        );
+        let place = [
+            "-o",
+            file.to_str().unwrap(),
+            "--manifest",
+            receipt.to_str().unwrap(),
+        ];
+        exported(&shelf, &[&place[..], flags].concat());
+        let here: Value = serde_json::from_slice(&fs::read(receipt).unwrap()).unwrap();
+        assert!(here["set_digest"].is_string(), "{here}");
+        for key in ["set_digest", "batches", "complete"] {
+            assert_eq!(here[key], there[key], "{key}");
+        }
+        assert_eq!(here["complete"], true);
+    }
+}
+
+#[test]
+fn an_export_beyond_the_archive_prints_a_warning() {
+    let server = Server::start(&[]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &["--start", "2025-06"]);
+    let says = |flags: &[&str]| {
+        let ended = exported(&shelf, &[&["-f", "csv"], flags].concat());
+        ended
+            .stderr
+            .contains("warning: the archive is not known to be complete")
+    };
+    assert!(says(&["--start", "2025-01"]));
+    for inside in [
+        &[][..],
+        // Starts where the archive begins.
+        &["--end", "2025-12"],
+        &["--start", "2025-06"],
+        &["--start", "2025-07", "--end", "2025-09"],
+    ] {
+        assert!(!says(inside), "{inside:?}");
+    }
+    let mut command = trayscan(&["export", "--archive"]);
+    command
+        .arg(&shelf.path)
+        .args(["--base-url", "http://127.0.0.1:1", "-f", "csv"]);
+    let both = command.output();
+    assert_eq!(both.code, Some(0), "no request is sent: {both:?}");
+    export(&shelf.folder.path().join("none.db"), &[]).expect(2);
+    assert_eq!(shelf.names(), ["a.db"]);
+}
+
+#[test]
+fn an_outdated_archive_is_not_reported_as_complete() {
+    let server = Server::start(&[]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &[]);
+    let sql = "UPDATE coverage SET covered_through = '2026-06-15T00:00:00Z'";
+    shelf.open().execute(sql, []).unwrap();
+    let receipt = shelf.folder.path().join("receipt");
+    for (flags, complete) in [
+        (&[][..], true),
+        (&["--start", "2026-05"], true),
+        (&["--end", "2026-05"], true),
+        (&["--start", "2026-07"], false),
+        (&["--end", "2026-07"], false),
+        (&["--start", "2026-06", "--end", "today"], false),
+        (&["--start", "7d"], false),
+    ] {
+        let place = ["-f", "csv", "--manifest", receipt.to_str().unwrap()];
+        let ended = exported(&shelf, &[&place[..], flags].concat());
+        let manifest: Value = serde_json::from_slice(&fs::read(&receipt).unwrap()).unwrap();
+        assert_eq!(manifest["complete"], complete, "{flags:?}");
+        let warning = "warning: the archive is not known to be complete";
+        assert_eq!(ended.stderr.contains(warning), !complete, "{flags:?}");
+    }
+}
+
+#[test]
+fn an_export_never_overwrites_an_archive() {
+    let server = Server::start(&[]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &[]);
+    let before = fs::read(&shelf.path).unwrap();
+    let path = shelf.path.to_str().unwrap();
+    let link = shelf.folder.path().join("link.csv");
+    symlink(&shelf.path, &link).unwrap();
+    for flags in [
+        &["-f", "csv", "-o", path][..],
+        &["-o", link.to_str().unwrap()],
+        &["-f", "csv", "--manifest", path],
+    ] {
+        let ended = export(&shelf.path, flags);
+        assert_eq!(ended.code, Some(8), "{flags:?}: {ended:?}");
+        let ended = crate::harness::export(&server, flags);
+        assert_eq!(ended.code, Some(8), "{flags:?}: {ended:?}");
+        assert!(ended.stderr.contains("is an archive"), "{ended:?}");
+        assert!(fs::read(&shelf.path).unwrap() == before, "{flags:?}");
+    }
+}
+
+#[test]
+fn the_sandbox_can_be_archived_repeatedly() {
+    let shelf = Shelf::new();
+    for expected in [[250, 0, 0], [0, 0, 250]] {
+        let mut command = trayscan(&["sync", "--sandbox", "--full"]);
+        let ended = command.arg(&shelf.path).output().expect(0);
+        assert_eq!(counts(&ended), expected);
+        assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 0);
+    }
+}
+
+#[test]
+fn a_run_waits_for_a_slow_reader() {
+    let server = Server::start(&["--batches", "60", "--page-size", "10"]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &["--start", "2026"]);
+    let reader = shelf.open();
+    reader.execute_batch("BEGIN").unwrap();
+    let count = || {
+        let sql = "SELECT count(*) FROM batches";
+        reader
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    let before = count();
+    let mut running = shelf.command(&server, &["--start", "2020"]).start_logged();
+    assert_eq!(
+        running.ends_within(Duration::from_secs(2)),
+        None,
+        "it did not wait"
+    );
+    assert_eq!(count(), before, "the reader sees one snapshot");
+    reader.execute_batch("COMMIT").unwrap();
+    let status = running.ends_within(LIMIT).unwrap();
+    assert_eq!(status.code(), Some(0));
+    drop(reader);
+    shelf.assert_holds(&batches(&server, ""), "after the reader");
+}
+
+#[test]
+fn a_signal_interrupts_the_wait_for_a_reader_and_loses_nothing() {
+    let server = Server::start(&["--batches", "60", "--page-size", "10"]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &["--start", "2026"]);
+    let before = shelf.received();
+    let reader = shelf.open();
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM batches")
+        .unwrap();
+    let mut running = shelf.command(&server, &["--start", "2020"]).start_logged();
+    assert_eq!(
+        running.ends_within(Duration::from_secs(1)),
+        None,
+        "it did not wait"
+    );
+    running.signal("TERM");
+    let status = running.ends_within(LIMIT).unwrap();
+    assert_eq!(status.code(), Some(143));
+    drop(reader);
+    assert_sound(&shelf.path, "ended");
+    assert!(shelf.received() == before);
+    shelf.complete(&server, &["--start", "2020"]);
+    shelf.assert_holds(&batches(&server, ""), "the next run");
+}

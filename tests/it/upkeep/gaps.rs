@@ -1,0 +1,292 @@
+//! Gaps.
+
+use serde_json::Value;
+
+use super::days;
+use crate::archives::{Shelf, counts};
+use crate::fake::live::{DAY, LiveService, Order, now};
+use crate::fake::{Batch, date, second};
+
+/// Returns a service with 300 batches, one per day.
+pub(super) fn a_year() -> LiveService {
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(300));
+    nursery
+}
+
+#[test]
+fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
+    for workers in ["1", "4"] {
+        let nursery = a_year();
+        nursery
+            .state()
+            .edit("a0150", "number_of_images", "\"twelve\"");
+        let shelf = Shelf::new();
+        let ended = shelf.sync(&nursery, &["--parallel", workers]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains("number_of_images"), "{ended:?}");
+        assert!(ended.stderr.contains("remains a gap"), "{ended:?}");
+        let stored = shelf.received().len();
+        assert_eq!(stored, 299, "all other batches");
+        let status = shelf.status();
+        let gaps = status["gaps"].as_array().unwrap();
+        assert_eq!(gaps.len(), 1, "{status}");
+        let bad = date(nursery.state().items["a0150"].created);
+        let bound = |key: &str| gaps[0][key].as_str().unwrap().to_owned();
+        assert!(bound("from") <= bad && bad <= bound("through"), "{status}");
+        assert_eq!(status["runs"][0]["outcome"], "failed");
+        assert_eq!(status["runs"][0]["exit_code"], 7);
+        let text = shelf.inspect(&["--status"]).stdout;
+        assert!(text.contains("except for 1 gap"), "{text}");
+        assert_eq!(shelf.one::<i64>("SELECT count(*) FROM gaps"), 1);
+        let mut command = crate::harness::trayscan(&["export", "-f", "csv", "--archive"]);
+        let ended = command.arg(&shelf.path).output();
+        let warning = "warning: the archive is not known to be complete";
+        assert!(ended.stderr.contains(warning), "{ended:?}");
+        nursery.state().edit("a0150", "number_of_images", "12");
+        let known = nursery.asked();
+        shelf.complete(&nursery, &["--parallel", workers]);
+        shelf.assert_holds(&nursery.state().texts(), "mended");
+        assert_eq!(shelf.status()["gaps"], Value::Array(Vec::new()));
+        let asked = nursery.requests_since(known).len();
+        assert!(asked < 15, "{asked} requests for a gap and a week");
+    }
+}
+
+#[test]
+fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
+    let nursery = a_year();
+    nursery.state().answers = Some(20);
+    let shelf = Shelf::new();
+    let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "1"]);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let manifest = shelf.folder.path().join("manifest.json");
+    let exports = |flags: &[&str], is_complete: bool| {
+        let mut command = crate::harness::trayscan(&["export", "-f", "csv", "--archive"]);
+        command.arg(&shelf.path).arg("--manifest").arg(&manifest);
+        let ended = command.args(flags).output().expect(0);
+        let manifest: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+        assert_eq!(manifest["complete"], is_complete, "{flags:?}: {ended:?}");
+        let warned = ended.stderr.contains("not known to be complete");
+        assert_eq!(warned, !is_complete, "{flags:?}: {ended:?}");
+    };
+    exports(&[], false);
+    exports(&["--start", "2020"], false);
+    nursery.state().answers = None;
+    shelf.complete(&nursery, &[]);
+    exports(&[], true);
+}
+
+#[test]
+fn a_persistent_gap_does_not_block_new_batches() {
+    let nursery = a_year();
+    nursery.state().edit("a0150", "warnings", "\"perhaps\"");
+    let shelf = Shelf::new();
+    assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
+    for round in 0..3 {
+        let id = format!("new{round}");
+        nursery
+            .state()
+            .put(&id, Batch::new(&id).created_at(now() - 30));
+        let ended = shelf.sync(&nursery, &[]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(shelf.received().contains_key(&id), "{id}: {}", ended.stderr);
+        let status = shelf.status();
+        let spans = status["covered"].as_array().unwrap();
+        let end = second(spans.last().unwrap()["through"].as_str().unwrap());
+        assert!(now() - end < 60, "{status}");
+    }
+}
+
+#[test]
+fn an_invalid_batch_on_the_first_or_last_page_does_not_block_others() {
+    for bad in ["a0000", "a0005", "a0299"] {
+        let nursery = a_year();
+        nursery.state().edit(bad, "batch_name", "null");
+        let shelf = Shelf::new();
+        assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
+        let stored = if shelf.path.exists() {
+            shelf.received().len()
+        } else {
+            0
+        };
+        assert_eq!(stored, 299, "{bad}: all other batches");
+    }
+}
+
+#[test]
+fn an_invalid_batch_in_a_covered_range_is_a_gap() {
+    let nursery = a_year();
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    nursery.state().edit("a0296", "warnings", "\"perhaps\"");
+    nursery.state().edit("a0297", "comment", "\"edited\"");
+    let ended = shelf.sync(&nursery, &[]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let status = shelf.status();
+    let bad = date(nursery.state().items["a0296"].created);
+    let gap = &status["gaps"][0];
+    let bound = |key: &str| gap[key].as_str().unwrap().to_owned();
+    assert!(bound("from") <= bad && bad <= bound("through"), "{status}");
+    // The batch is before the lookback, but in a gap, so it is fetched.
+    nursery.state().edit("a0296", "warnings", "true");
+    let [_, changed, _] = shelf.counts(&nursery, &["--lookback", "1m"]);
+    assert_eq!(changed, 1);
+    shelf.assert_holds(&nursery.state().texts(), "mended");
+}
+
+#[test]
+fn a_service_with_only_invalid_batches_gets_few_requests() {
+    let nursery = a_year();
+    for item in nursery.state().items.values_mut() {
+        item.set("batch_name", "null");
+    }
+    let shelf = Shelf::new();
+    let ended = shelf.sync(&nursery, &[]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(nursery.asked() < 100, "{} requests", nursery.asked());
+}
+
+#[test]
+fn an_invalid_batch_is_not_searched_for_if_dates_are_ignored() {
+    let nursery = a_year();
+    nursery.state().ignores_dates = true;
+    nursery.state().edit("a0150", "batch_name", "null");
+    let shelf = Shelf::new();
+    let ended = shelf.sync(&nursery, &["--parallel", "1"]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(nursery.asked() < 60, "{} requests", nursery.asked());
+    assert!(shelf.received().len() >= 100, "received batches are kept");
+    nursery.state().edit("a0150", "batch_name", "\"mended\"");
+    shelf.complete(&nursery, &[]);
+    shelf.assert_holds(&nursery.state().texts(), "mended");
+}
+
+#[test]
+fn several_invalid_batches_do_not_block_others() {
+    let nursery = a_year();
+    let bad = ["a0060", "a0150", "a0151", "a0294", "a0299"];
+    for id in bad {
+        nursery.state().edit(id, "batch_name", "null");
+    }
+    let shelf = Shelf::new();
+    assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
+    let stored = shelf.received().len();
+    assert_eq!(stored, 295, "all other batches");
+    for id in bad {
+        nursery.state().edit(id, "batch_name", "\"mended\"");
+    }
+    shelf.complete(&nursery, &[]);
+    shelf.assert_holds(&nursery.state().texts(), "mended");
+}
+
+#[test]
+fn lenient_stores_invalid_batches() {
+    let nursery = a_year();
+    nursery
+        .state()
+        .edit("a0150", "number_of_images", "\"twelve\"");
+    let shelf = Shelf::new();
+    let ended = shelf.complete(&nursery, &["--lenient"]);
+    assert_eq!(counts(&ended), [300, 0, 0]);
+    assert!(ended.stderr.contains("1 batch break"), "{ended:?}");
+    shelf.assert_holds(&nursery.state().texts(), "lenient");
+    let images = "SELECT number_of_images FROM batches WHERE batch_id = 'a0150'";
+    assert_eq!(shelf.one::<Option<i64>>(images), None);
+}
+
+#[test]
+fn the_next_run_continues_where_the_service_failed() {
+    for (order, workers) in [
+        (Order::OldestFirst, "1"),
+        (Order::OldestFirst, "4"),
+        (Order::NewestFirst, "1"),
+        (Order::NewestFirst, "4"),
+    ] {
+        let nursery = a_year();
+        nursery.state().order = order;
+        nursery.state().answers = Some(20);
+        let shelf = Shelf::new();
+        let flags = ["--retries", "0", "--parallel", workers];
+        let ended = shelf.sync(&nursery, &flags);
+        assert_eq!(ended.code, Some(5), "{ended:?}");
+        assert!(ended.stderr.contains("the next run continues"), "{ended:?}");
+        let kept = shelf.received();
+        // With several workers, it is random which window is complete when the service fails.
+        let least = if workers == "1" { 50 } else { 1 };
+        assert!((least..300).contains(&kept.len()), "{}", kept.len());
+        let status = shelf.status();
+        assert_eq!(status["runs"][0]["outcome"], "failed");
+        let covered: Vec<(i64, i64)> = status["covered"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|span| {
+                let from = span["from"].as_str().map_or(i64::MIN, second);
+                (from, second(span["through"].as_str().unwrap()))
+            })
+            .collect();
+        assert!(!covered.is_empty(), "{order:?} {status}");
+        // The covered ranges are complete.
+        let is_covered = |second: i64| {
+            covered
+                .iter()
+                .any(|span| (span.0..=span.1).contains(&second))
+        };
+        for (id, item) in &nursery.state().items {
+            assert!(
+                !is_covered(item.created) || kept.contains_key(id),
+                "{order:?} {id}"
+            );
+        }
+        nursery.state().answers = None;
+        let known = nursery.asked();
+        let [added, changed, _] = shelf.counts(&nursery, &["--parallel", workers]);
+        assert_eq!((added, changed), (300 - kept.len() as u64, 0));
+        shelf.assert_holds(&nursery.state().texts(), "continued");
+        // No covered range is requested again, except for the lookback before a gap.
+        for asked in nursery.requests_since(known) {
+            let from = asked
+                .query("start_date")
+                .map_or(i64::MIN, |date| second(&date));
+            let through = asked.query("end_date").map_or(now(), |date| second(&date));
+            let again = covered
+                .iter()
+                .map(|span| span.1.min(through) - span.0.max(from).max(now() - 400 * DAY))
+                .max();
+            assert!(
+                again.unwrap() <= 7 * DAY + 60,
+                "{order:?} {asked:?} of {covered:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn repeated_failures_still_make_progress() {
+    for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
+        let nursery = a_year();
+        nursery.state().order = order;
+        let shelf = Shelf::new();
+        let mut last = 0;
+        for round in 0.. {
+            nursery.state().answers = Some(if order == Order::None { 24 } else { 12 });
+            let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "2"]);
+            let stored = if shelf.path.exists() {
+                shelf.received().len()
+            } else {
+                0
+            };
+            assert!(stored >= last, "{order:?}: batches were lost");
+            last = stored;
+            if ended.code == Some(0) {
+                break;
+            }
+            assert_eq!(ended.code, Some(5), "{ended:?}");
+            assert!(round < 30, "{order:?}: still incomplete, with {stored}");
+        }
+        shelf.assert_holds(&nursery.state().texts(), &format!("{order:?}"));
+    }
+}
+
+// Orders and dates.
