@@ -37,8 +37,7 @@ impl Archive {
     }
 
     fn sync(&self, args: &[&str]) -> Output {
-        let ended = run(&[&["sync", self.name(), "--sandbox"], args].concat()).expect(0);
-        ended
+        run(&[&["sync", self.name(), "--sandbox"], args].concat()).expect(0)
     }
 
     fn name(&self) -> &str {
@@ -326,8 +325,7 @@ fn an_archive_synced_from_a_served_archive_has_the_same_batches() {
 fn sync(server: &Server, path: &str, args: &[&str]) -> Output {
     let mut command = trayscan(&[&["sync", path, "--retry-wait", "0s"], args].concat());
     command.service(server);
-    let ended = command.output().expect(0);
-    ended
+    command.output().expect(0)
 }
 
 #[test]

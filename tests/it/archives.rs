@@ -15,12 +15,12 @@ use crate::files::names;
 use crate::harness::{Output, Run, Server, Service, trayscan};
 
 /// An archive in a temporary folder.
-pub(crate) struct Shelf {
+pub(crate) struct ArchiveFile {
     pub(crate) folder: TempDir,
     pub(crate) path: PathBuf,
 }
 
-impl Shelf {
+impl ArchiveFile {
     pub(crate) fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("a.db");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::archives::Shelf;
+use crate::archives::ArchiveFile;
 use crate::fake::live::LiveService;
 use crate::fake::{Batch, second};
 use crate::harness::{Output, Run, trayscan};
@@ -20,7 +20,7 @@ const MONTHS: &str = "year={year}/month={month}/batches.ndjson";
 /// A service, its archive, and a lake exported from the archive.
 struct Scene {
     nursery: LiveService,
-    shelf: Shelf,
+    shelf: ArchiveFile,
     folder: TempDir,
 }
 
@@ -29,7 +29,7 @@ impl Scene {
     fn new() -> Self {
         let scene = Self {
             nursery: LiveService::start(),
-            shelf: Shelf::new(),
+            shelf: ArchiveFile::new(),
             folder: TempDir::new().unwrap(),
         };
         for month in 1..=4 {
@@ -66,8 +66,7 @@ impl Scene {
 
     #[track_caller]
     fn run(&self, template: &str, args: &[&str]) -> Output {
-        let ended = self.command(template, args).output().expect(0);
-        ended
+        self.command(template, args).output().expect(0)
     }
 
     /// Asserts that the lake equals a full export.
@@ -551,7 +550,7 @@ fn other_settings_than_in_the_manifest_rewrite_all_files() {
     fs::remove_dir_all(scene.lake()).unwrap();
     scene.run(MONTHS, &[]);
     let again = Scene {
-        shelf: Shelf::new(),
+        shelf: ArchiveFile::new(),
         ..scene
     };
     again.nursery.state().items.remove("b11");

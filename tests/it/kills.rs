@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::archives::{Shelf, assert_sound, batches};
+use crate::archives::{ArchiveFile, assert_sound, batches};
 use crate::export::with;
 use crate::fake::live::{DAY, LiveService, now};
 use crate::files::{OLD, SLOW, names};
@@ -121,8 +121,8 @@ fn two_at_a_time<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
 }
 
 /// Copies an archive to a new folder.
-fn copy(of: &Shelf) -> Shelf {
-    let shelf = Shelf::new();
+fn copy(of: &ArchiveFile) -> ArchiveFile {
+    let shelf = ArchiveFile::new();
     if of.path.exists() {
         fs::copy(&of.path, &shelf.path).unwrap();
     }
@@ -132,7 +132,7 @@ fn copy(of: &Shelf) -> Shelf {
 /// A service, an existing archive, and the expected content after a successful run.
 struct Scene {
     nursery: LiveService,
-    before: Shelf,
+    before: ArchiveFile,
     args: Vec<&'static str>,
     expected: BTreeMap<String, String>,
     changes: Vec<(String, String)>,
@@ -150,7 +150,7 @@ impl Scene {
         let expected = nursery.state().texts();
         Self {
             nursery,
-            before: Shelf::new(),
+            before: ArchiveFile::new(),
             args: vec!["-q"],
             expected,
             changes: Vec::new(),
@@ -317,7 +317,7 @@ fn repeatedly_killed_runs_still_make_progress() {
         .state()
         .fill("a", (1..=500).map(|day| today - day * DAY));
     nursery.state().latency = Duration::from_millis(80);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let mut kept = Vec::new();
     // The first commit takes at least a second.
     while kept.len() < 3 {
@@ -431,7 +431,7 @@ fn a_signal_stops_it_and_keeps_received_batches() {
     let all = batches(&server, "");
     for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
         for workers in ["1", "4"] {
-            let shelf = Shelf::new();
+            let shelf = ArchiveFile::new();
             let mut command = shelf.command(&server, &["--parallel", workers]);
             let running = command.start_until_third_page();
             running.signal(signal);
@@ -464,7 +464,7 @@ fn a_signal_stops_it_and_keeps_received_batches() {
 #[test]
 fn a_signal_before_the_first_page_leaves_no_file() {
     let server = with(&[], &["latency:1h"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let running = shelf.command(&server, &[]).start_logged();
     while !shelf.path.exists() {
         thread::sleep(Duration::from_millis(1));
@@ -478,7 +478,7 @@ fn a_signal_before_the_first_page_leaves_no_file() {
 #[test]
 fn a_signal_interrupts_the_wait_for_the_archive() {
     let server = Server::start(&SLOW);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let first = shelf.command(&server, &[]).start_until_third_page();
     let mut second = shelf.command(&server, &["--wait", "10m"]).start_logged();
     let started = Instant::now();

@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
 use rusqlite::Connection;
 
-use crate::archives::{Shelf, assert_sound};
+use crate::archives::{ArchiveFile, assert_sound};
 use crate::harness::{Output, Server, run, trayscan};
 
 /// The faults of the service on a day.
@@ -39,7 +39,7 @@ const LOOKBACK: i64 = 7;
 /// A service whose batches change, an archive of it, and a model of its batches.
 struct World {
     rng: Rng,
-    shelf: Shelf,
+    shelf: ArchiveFile,
     /// The archive that the service serves; the test writes to it directly.
     served: PathBuf,
     address: SocketAddr,
@@ -58,7 +58,7 @@ struct World {
 
 impl World {
     fn new(seed: u64, days: i64) -> Self {
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         let served = shelf.folder.path().join("service.db");
         run(&["sync", served.to_str().unwrap(), "--sandbox", "-q"]).expect(0);
         let db = Connection::open(&served).unwrap();

@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use crate::export::{PATIENT, texts, with};
+use crate::export::{MANY_RETRIES, texts, with};
 use crate::fake::{Answer, Batch, FakeService, Received, token};
 use crate::harness::{Server, export};
 
 /// Returns the output of an NDJSON export.
 fn exported(server: &Server, args: &[&str]) -> String {
-    let flags = [&["-f", "ndjson"], &PATIENT[..], args].concat();
+    let flags = [&["-f", "ndjson"], &MANY_RETRIES[..], args].concat();
     let ended = export(server, &flags);
     assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
     ended.stdout

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Bucket, assert_code};
-use crate::archives::Shelf;
+use crate::archives::ArchiveFile;
 use crate::fake::live::LiveService;
 use crate::fake::{Batch, second};
 use crate::harness::Output;
@@ -25,7 +25,7 @@ fn add(nursery: &LiveService, id: &str, month: u32) {
 #[test]
 fn a_lake_in_object_storage_follows_its_archive() {
     for bucket in Bucket::all() {
-        let (nursery, shelf) = (nursery(), Shelf::new());
+        let (nursery, shelf) = (nursery(), ArchiveFile::new());
         shelf.complete(&nursery, &["--full"]);
         let run = || -> Output {
             let template = bucket.address("lake/m={month}/b b.ndjson");

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::{OutputFile, PATIENT, YEAR_FLAGS, batch, failing, page_and_then, with};
+use super::{MANY_RETRIES, OutputFile, YEAR_FLAGS, batch, failing, page_and_then, with};
 use crate::fake::{Answer, FakeService, SECRET, page};
 use crate::harness::{Server, export};
 
@@ -15,7 +15,11 @@ fn the_request_log_shows_no_query_and_no_token() {
         &["--page-size", "10"],
         &["cursor-expiry:3", "token-uses:5", "503:0.2", "truncate:0.1"],
     );
-    let ended = export(&server, &[&["-vv"], &YEAR_FLAGS[..], &PATIENT].concat()).expect(0);
+    let ended = export(
+        &server,
+        &[&["-vv"], &YEAR_FLAGS[..], &MANY_RETRIES].concat(),
+    )
+    .expect(0);
     assert!(
         ended.stderr.contains("debug: GET /v2/batches: 200, "),
         "{ended:?}"
@@ -210,7 +214,7 @@ fn quiet_prints_nothing_about_recovered_errors() {
         &["unknown-fields", "duplicates:0.3"],
     ] {
         let server = with(&["--page-size", "10"], faults);
-        let flags = [&["-q", "-f", "csv"][..], &PATIENT].concat();
+        let flags = [&["-q", "-f", "csv"][..], &MANY_RETRIES].concat();
         let ended = export(&server, &flags).expect(0);
         assert_eq!(ended.stderr, "", "{faults:?}");
         assert!(ended.stdout.lines().count() > 250);

@@ -64,7 +64,7 @@ fn page_and_then(second: impl Fn(&Received) -> Answer + Send + Sync + 'static) -
 }
 
 /// Many retries, for faults that strike at random.
-pub(crate) const PATIENT: [&str; 2] = ["--retries", "40"];
+pub(crate) const MANY_RETRIES: [&str; 2] = ["--retries", "40"];
 
 pub(crate) fn with(options: &[&str], faults: &[&str]) -> Server {
     let faults = faults.iter().flat_map(|fault| ["--fault", fault]);

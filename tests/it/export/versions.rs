@@ -1,6 +1,6 @@
 //! Version 1: as complete as version 2, and used only if version 2 is missing.
 
-use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, failing, texts, with};
+use super::{MANY_RETRIES, YEAR, YEAR_FLAGS, assert_same, failing, texts, with};
 use crate::harness::{Server, export};
 
 #[test]
@@ -46,7 +46,7 @@ fn version_1_is_as_complete_as_version_2() {
     ] {
         let server = with(&[&count[..], options].concat(), faults);
         let what = format!("{options:?} {faults:?}");
-        let flags = [&["-f", "ndjson", "--api", "v1"][..], &PATIENT].concat();
+        let flags = [&["-f", "ndjson", "--api", "v1"][..], &MANY_RETRIES].concat();
         assert_same(&export(&server, &flags), &all, &what);
         let ranged = export(&server, &[&flags[..], &YEAR_FLAGS].concat());
         assert_same(&ranged, &year, &what);

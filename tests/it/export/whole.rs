@@ -4,7 +4,9 @@ use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, batch, texts, with, written};
+use super::{
+    MANY_RETRIES, YEAR, YEAR_FLAGS, assert_same, assert_whole, batch, texts, with, written,
+};
 use crate::fake::{Answer, FakeService, TOKEN};
 use crate::harness::{Output, Server, export};
 
@@ -146,7 +148,7 @@ fn tokens_with_limited_uses_are_renewed() {
         &["expires-in"],
         &["token-uses:1", "503:0.3"],
     ] {
-        assert_whole(&["--page-size", "10"], faults, &PATIENT);
+        assert_whole(&["--page-size", "10"], faults, &MANY_RETRIES);
     }
     let plain = Server::start(&[]);
     for options in [&["--api", "v1"][..], &["--api", "v2"]] {
@@ -160,7 +162,11 @@ fn tokens_with_limited_uses_are_renewed() {
 fn a_token_accepted_for_a_truncated_response_may_be_used_up_again() {
     // Each token is accepted once, and then the response is cut: no token is refused twice in a row.
     for fault in ["truncate:0.5", "reset:0.5"] {
-        assert_whole(&["--page-size", "10"], &["token-uses:1", fault], &PATIENT);
+        assert_whole(
+            &["--page-size", "10"],
+            &["token-uses:1", fault],
+            &MANY_RETRIES,
+        );
     }
 }
 
@@ -231,7 +237,7 @@ fn random_failures_lose_and_duplicate_nothing() {
         ],
     ] {
         for size in ["7", "500"] {
-            assert_whole(&["--page-size", size], faults, &PATIENT);
+            assert_whole(&["--page-size", size], faults, &MANY_RETRIES);
         }
     }
 }
@@ -239,7 +245,7 @@ fn random_failures_lose_and_duplicate_nothing() {
 #[test]
 fn every_wait_is_reported() {
     let server = with(&["--page-size", "10"], &["503:0.3"]);
-    let ended = export(&server, &PATIENT).expect(0);
+    let ended = export(&server, &MANY_RETRIES).expect(0);
     let reported = ended
         .stderr
         .lines()

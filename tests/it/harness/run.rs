@@ -416,7 +416,7 @@ impl Read for Pipe {
             Ok(chunk) => self.rest = Cursor::new(chunk?),
             Err(RecvTimeoutError::Disconnected) => return Ok(0),
             Err(RecvTimeoutError::Timeout) => {
-                panic!("{:?} wrote nothing for {:?}", self.what, self.limit)
+                panic!("{} wrote nothing for {:?}", self.what.display(), self.limit)
             }
         }
         self.rest.read(buffer)

@@ -10,7 +10,9 @@ mod failures;
 // The manifest, dense windows, accidental order, and blocked windows.
 mod windows;
 
-use crate::export::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written};
+use crate::export::{
+    MANY_RETRIES, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written,
+};
 use crate::files::{self};
 use crate::harness::{Output, Server, export};
 
@@ -164,7 +166,7 @@ fn faults_cause_no_missing_or_duplicate_batches() {
         &["gzip"],
         &["gzip", "truncate:0.2", "newest-first"],
     ] {
-        let many = [&["--parallel", "16"], &PATIENT[..]].concat();
+        let many = [&["--parallel", "16"], &MANY_RETRIES[..]].concat();
         assert_whole(&["--page-size", "10"], faults, &many);
     }
 }

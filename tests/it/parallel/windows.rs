@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::assert_same_for_all;
 use super::dates::{DAY, DatedService, SECOND, every, micros};
-use crate::export::{PATIENT, YEAR_FLAGS, with};
+use crate::export::{MANY_RETRIES, YEAR_FLAGS, with};
 use crate::fake::{Answer, Batch, FakeService, list, token};
 use crate::harness::SOON;
 use crate::manifest::receipt;
@@ -45,7 +45,7 @@ fn the_windows_of_a_manifest_cover_the_range_and_share_their_bounds() {
             &[],
         ] {
             let folder = TempDir::new().unwrap();
-            let flags = [&["--parallel", "8"], &PATIENT[..], range].concat();
+            let flags = [&["--parallel", "8"], &MANY_RETRIES[..], range].concat();
             let manifest = receipt(&server, folder.path(), "a.csv", &flags);
             assert_joined(&manifest, faults == ["newest-first"]);
         }

@@ -599,7 +599,7 @@ pub(crate) fn sound(id: &str, created: i64) -> Batch {
 }
 
 fn usable(id: &str, created: i64, rate: &str) -> Batch {
-    sound(id, created).with("avg_usable_seedling_rate", &format!("\"{rate}\""))
+    sound(id, created).with("avg_usable_seedling_rate", format!("\"{rate}\""))
 }
 
 fn without_figures(mut item: Batch) -> Batch {

@@ -9,7 +9,7 @@ use super::{
     MADE, MADE_TEXT, config, exported, facts, findings, nursery, page, parts, plain, ready, report,
     rows, section, sound, tiles, usable, without_figures,
 };
-use crate::archives::Shelf;
+use crate::archives::ArchiveFile;
 use crate::fake::live::{DAY, Order};
 use crate::fake::{Batch, second};
 use crate::files::names;
@@ -193,7 +193,7 @@ fn any_order_of_batches_gives_the_same_bytes() {
             created,
             &format!("{}.00", 95 - number % 40),
         )
-        .with("batch_name", &format!("\"lot {}\"", number % 20))
+        .with("batch_name", format!("\"lot {}\"", number % 20))
         .with(
             "crop_type",
             ["\"Leek\"", "\"leek\"", "null"][usize::try_from(number % 3).unwrap()],
@@ -213,7 +213,7 @@ fn any_order_of_batches_gives_the_same_bytes() {
 #[test]
 fn an_archive_gives_the_same_page_as_its_service() {
     let server = Server::start(&["--batches", "400", "--seed", "3"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     for args in [
         &["--step", "month"][..],
@@ -298,7 +298,7 @@ fn email_addresses_are_shown_only_on_request() {
         sound(id, MADE)
             .with(
                 "scanned_by_email",
-                &format!("\"{id}.person@nursery.example\""),
+                format!("\"{id}.person@nursery.example\""),
             )
             .with("warnings", "true")
     });

@@ -2,7 +2,7 @@
 
 use super::attention::body_rows;
 use super::{MADE, facts, findings, nursery, page, section, sound, tiles, usable};
-use crate::archives::Shelf;
+use crate::archives::ArchiveFile;
 use crate::fake::live::{DAY, LiveService};
 use crate::fake::second;
 
@@ -117,7 +117,7 @@ fn a_step_cut_by_the_range_is_marked_as_partial() {
 #[test]
 fn an_archive_that_starts_or_ends_within_a_step_has_a_partial_step() {
     let nursery = nursery([sound("a", MADE - 9 * DAY), sound("b", MADE - 2 * DAY)]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &["--start", "2026-06-03"]);
     let html = page(&nursery, &["--archive", shelf.path.to_str().unwrap()]);
     assert_eq!(

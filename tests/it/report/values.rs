@@ -10,7 +10,7 @@ use super::{
     MADE, config, facts, findings, nursery, page, parts, plain, report, rows, section, sound,
     usable,
 };
-use crate::archives::Shelf;
+use crate::archives::ArchiveFile;
 use crate::fake::Batch;
 use crate::fake::live::DAY;
 use crate::harness::{Server, run, trayscan};
@@ -59,7 +59,7 @@ fn batches_left_out_of_figures_are_reported() {
 #[test]
 fn a_target_is_met_if_all_its_limits_are() {
     let at = MADE - DAY;
-    let crop = |id: &str, crop: &str| sound(id, at).with("crop_type", &format!("\"{crop}\""));
+    let crop = |id: &str, crop: &str| sound(id, at).with("crop_type", format!("\"{crop}\""));
     let nursery = nursery([
         crop("a", "Germinates"),
         crop("b", "Uneven"),
@@ -135,7 +135,7 @@ fn dots_are_counted_and_outliers_are_marked() {
     let at = MADE - DAY;
     let rates = |id: &str, germination: &str, rate: &str, link: &str| {
         usable(id, at, rate)
-            .with("avg_germination_rate", &format!("\"{germination}\""))
+            .with("avg_germination_rate", format!("\"{germination}\""))
             .with("analysis_link", link)
     };
     let link = "\"https://analysis.example/1\"";
@@ -188,8 +188,8 @@ fn one_outlier_does_not_compress_the_scale() {
     let at = MADE - DAY;
     let uneven = |id: &str, crop: &str, variation: &str| {
         sound(id, at)
-            .with("crop_type", &format!("\"{crop}\""))
-            .with("avg_coefficient_of_variation", &format!("\"{variation}\""))
+            .with("crop_type", format!("\"{crop}\""))
+            .with("avg_coefficient_of_variation", format!("\"{variation}\""))
     };
     let mut items: Vec<Batch> = (0..8)
         .map(|number| uneven(&format!("{number}"), &format!("Crop {number}"), "15.00"))
@@ -214,7 +214,7 @@ fn trends_are_also_given_as_text_and_table() {
 #[test]
 fn email_addresses_in_conditions_are_shown_only_on_request() {
     let mail = "a.person@nursery.example";
-    let item = sound("a", MADE).with("scanned_by_email", &format!("\"{mail}\""));
+    let item = sound("a", MADE).with("scanned_by_email", format!("\"{mail}\""));
     let nursery = nursery([item]);
     let condition = format!("scanned_by_email={mail}");
     let html = page(&nursery, &["--where", &condition]);
@@ -248,7 +248,7 @@ fn a_narrowly_missed_target_is_shown_with_enough_digits() {
 #[test]
 fn config_errors_are_reported_with_an_archive_too() {
     let server = Server::start(&["--batches", "20"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let archive = shelf.path.to_str().unwrap();
     let folder = TempDir::new().unwrap();

@@ -374,7 +374,7 @@ fn few_batches_have_figures() {
                 "avg_germination_rate",
                 if count % 3 == 0 { "null" } else { "\"99.99\"" },
             )
-            .with("number_of_images", &(count % 4).to_string());
+            .with("number_of_images", (count % 4).to_string());
         nursery.state().put(&id, item);
         let batches = batches(&nursery);
         assert_eq!(batches.len().to_string(), count.to_string());
@@ -422,9 +422,9 @@ fn halves_are_rounded_up_once() {
         let id = format!("b{place}");
         let item = Batch::new(&id)
             .created_at(start)
-            .with("avg_germination_rate", &format!("\"{germinated}\""))
-            .with("avg_usable_seedling_rate", &format!("\"{usable}\""))
-            .with("number_of_images", &images.to_string());
+            .with("avg_germination_rate", format!("\"{germinated}\""))
+            .with("avg_usable_seedling_rate", format!("\"{usable}\""))
+            .with("number_of_images", images.to_string());
         nursery.state().put(&id, item);
     }
     let text = summary(&nursery, &["-f", "json"]);

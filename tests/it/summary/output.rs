@@ -290,7 +290,7 @@ fn names_are_cut_only_if_necessary() {
     let crop = "A crop whose name is longer than forty letters, by far";
     let item = Batch::new("a").created_at(second("2026-05-01T06:00:00Z"));
     let item = item
-        .with("crop_type", &format!("\"{crop}\""))
+        .with("crop_type", format!("\"{crop}\""))
         .with("scanned_by_email", "\"somebody@nursery.example\"");
     nursery.state().put("a", item);
     let table = |width| shown(&nursery, width, "", folder.path());

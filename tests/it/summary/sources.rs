@@ -4,7 +4,7 @@ use chrono::Datelike as _;
 use serde_json::Value;
 
 use super::{batches, check_csv, created, json, summary};
-use crate::archives::Shelf;
+use crate::archives::ArchiveFile;
 use crate::fake::live::LiveService;
 use crate::fake::{Batch, second};
 use crate::harness::{Server, trayscan};
@@ -57,7 +57,7 @@ fn figures_do_not_depend_on_paging_or_faults() {
 #[test]
 fn an_archive_gives_the_same_summary_as_the_service() {
     let server = Server::start(&["--batches", "400"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     for args in [
         &["-f", "json"][..],

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::archives::{Shelf, assert_sound, batches, counted, counts};
+use crate::archives::{ArchiveFile, assert_sound, batches, counted, counts};
 use crate::export::with;
 use crate::files::SLOW;
 use crate::harness::{LIMIT, Output, Server, trayscan};
@@ -17,7 +17,7 @@ use crate::harness::{LIMIT, Output, Server, trayscan};
 #[test]
 fn a_second_run_exits_immediately_and_names_the_first() {
     let server = Server::start(&SLOW);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let first = shelf
         .command(&server, &["--parallel", "1"])
         .start_until_third_page();
@@ -48,7 +48,7 @@ fn a_waiting_run_continues_when_the_first_has_ended() {
         &["--batches", "100", "--page-size", "10"],
         &["latency:40ms"],
     );
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let mut first = shelf
         .command(&server, &["--parallel", "1"])
         .start_until_third_page();
@@ -60,7 +60,7 @@ fn a_waiting_run_continues_when_the_first_has_ended() {
     shelf.assert_holds(&batches(&server, ""), "both");
     // The same if the first run fails and removes its empty archive.
     let server = with(&["--batches", "100"], &["latency:300ms"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let mut command = shelf.command(&server, &["--retries", "0"]);
     command.env("TRAYSCAN_CLIENT_SECRET", "wrong");
     let mut first = command.start_logged();
@@ -79,7 +79,7 @@ fn concurrent_readers_see_a_snapshot_and_do_not_block_the_run() {
         &["--batches", "600", "--page-size", "10"],
         &["latency:30ms"],
     );
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let mut running = shelf
         .command(&server, &["--parallel", "1"])
         .start_until_third_page();
@@ -117,7 +117,7 @@ pub(super) fn export(path: &Path, args: &[&str]) -> Output {
 }
 
 #[track_caller]
-pub(super) fn exported(shelf: &Shelf, args: &[&str]) -> Output {
+pub(super) fn exported(shelf: &ArchiveFile, args: &[&str]) -> Output {
     let ended = export(&shelf.path, args);
     assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
     ended
@@ -129,7 +129,7 @@ fn an_export_from_the_archive_equals_one_from_the_service() {
         &["--batches", "700", "--page-size", "50"],
         &["unknown-fields"],
     );
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     for format in ["json", "ndjson", "csv", "tsv", "table"] {
         for flags in [
@@ -157,7 +157,7 @@ fn an_export_from_the_archive_equals_one_from_the_service() {
 #[test]
 fn a_manifest_of_the_archive_has_the_digest_of_the_service() {
     let server = Server::start(&["--batches", "300", "--page-size", "50"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     for flags in [&[][..], &["--start", "2025-03", "--end", "2026-02"]] {
         let folder = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn a_manifest_of_the_archive_has_the_digest_of_the_service() {
 #[test]
 fn an_export_beyond_the_archive_prints_a_warning() {
     let server = Server::start(&[]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &["--start", "2025-06"]);
     let says = |flags: &[&str]| {
         let ended = exported(&shelf, &[&["-f", "csv"], flags].concat());
@@ -216,7 +216,7 @@ fn an_export_beyond_the_archive_prints_a_warning() {
 #[test]
 fn an_outdated_archive_is_not_reported_as_complete() {
     let server = Server::start(&[]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let sql = "UPDATE coverage SET covered_through = '2026-06-15T00:00:00Z'";
     shelf.open().execute(sql, []).unwrap();
@@ -242,7 +242,7 @@ fn an_outdated_archive_is_not_reported_as_complete() {
 #[test]
 fn an_export_never_overwrites_an_archive() {
     let server = Server::start(&[]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let before = fs::read(&shelf.path).unwrap();
     let path = shelf.path.to_str().unwrap();
@@ -264,7 +264,7 @@ fn an_export_never_overwrites_an_archive() {
 
 #[test]
 fn the_sandbox_can_be_archived_repeatedly() {
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     for expected in [[250, 0, 0], [0, 0, 250]] {
         let mut command = trayscan(&["sync", "--sandbox", "--full"]);
         let ended = command.arg(&shelf.path).output().expect(0);
@@ -276,7 +276,7 @@ fn the_sandbox_can_be_archived_repeatedly() {
 #[test]
 fn a_run_waits_for_a_slow_reader() {
     let server = Server::start(&["--batches", "60", "--page-size", "10"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &["--start", "2026"]);
     let reader = shelf.open();
     reader.execute_batch("BEGIN").unwrap();
@@ -304,7 +304,7 @@ fn a_run_waits_for_a_slow_reader() {
 #[test]
 fn a_signal_interrupts_the_wait_for_a_reader_and_loses_nothing() {
     let server = Server::start(&["--batches", "60", "--page-size", "10"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &["--start", "2026"]);
     let before = shelf.received();
     let reader = shelf.open();

@@ -6,13 +6,13 @@ use std::io::BufRead as _;
 use serde_json::Value;
 
 use super::concurrent::exported;
-use crate::archives::{Shelf, batches};
+use crate::archives::{ArchiveFile, batches};
 use crate::harness::{Server, trayscan};
 
 #[test]
 fn status_describes_the_archive() {
     let server = Server::start(&[]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &["--start", "2025-01"]);
     let count = batches(&server, "start_date=2025-01-01T00:00:00Z").len();
     let status = shelf.status();
@@ -57,7 +57,7 @@ fn status_describes_the_archive() {
 #[test]
 fn reading_an_archive_does_not_modify_it() {
     let server = Server::start(&[]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let before = shelf.state();
     shelf.inspect(&["--status"]);
@@ -73,7 +73,7 @@ fn reading_an_archive_does_not_modify_it() {
 #[test]
 fn changes_are_listed_in_every_format() {
     let server = Server::start(&[]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &["--start", "2026-06"]);
     let ids: BTreeSet<String> = shelf.received().into_keys().collect();
     assert!(ids.len() > 10);
@@ -123,7 +123,7 @@ fn changes_are_listed_in_every_format() {
 #[test]
 fn no_changes_are_an_empty_list_in_every_format() {
     let server = Server::start(&["--batches", "20"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let printed = |format: &str| {
         let later = ["--changes", "--since", "2199", "-f", format];
@@ -141,7 +141,7 @@ fn no_changes_are_an_empty_list_in_every_format() {
 #[test]
 fn a_closed_pipe_ends_changes_silently_with_code_141() {
     let server = Server::start(&["--batches", "3000"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     for format in ["json", "ndjson", "csv", "table"] {
         let mut command = trayscan(&["sync", "--changes", "-f", format]);

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use rusqlite::types::Value as Sql;
 use serde_json::Value;
 
-use crate::archives::{Shelf, batches, counts};
-use crate::export::{PATIENT, with};
+use crate::archives::{ArchiveFile, batches, counts};
+use crate::export::{MANY_RETRIES, with};
 use crate::fake::DECIMALS;
 use crate::harness::Server;
 
@@ -36,7 +36,7 @@ const INTEGERS: [&str; 2] = ["number_of_images", "total_cells_per_tray"];
 #[test]
 fn a_first_run_stores_everything_and_later_runs_add_nothing() {
     let server = Server::start(&[]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let ended = shelf.complete(&server, &[]);
     assert_eq!(counts(&ended), [250, 0, 0]);
     let last = ended.stderr.lines().last().unwrap();
@@ -64,7 +64,7 @@ fn a_first_run_stores_everything_and_later_runs_add_nothing() {
 #[test]
 fn columns_match_the_batches() {
     let server = with(&["--batches", "400"], &["unknown-fields"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let db = shelf.open();
     let mut columns = db.prepare("SELECT * FROM batches").unwrap();
@@ -109,7 +109,7 @@ fn columns_match_the_batches() {
 #[test]
 fn views_and_indexes_exist() {
     let server = Server::start(&[]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let views = shelf.all::<String>("SELECT name FROM sqlite_schema WHERE type = 'view'");
     assert!(views.len() >= 5, "{views:?}");
@@ -135,7 +135,7 @@ fn views_and_indexes_exist() {
 fn the_start_is_remembered_and_an_earlier_start_adds_older_batches() {
     let server = Server::start(&[]);
     let from = |date: &str| batches(&server, &format!("start_date={date}T00:00:00Z"));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let ended = shelf.complete(&server, &["--start", "2025-06"]);
     assert!(
         ended.stderr.contains("since 2025-06-01T00:00:00Z"),
@@ -177,8 +177,8 @@ fn assert_whole(options: &[&str], faults: &[&str], worker_counts: &[&str], flags
     let expected = batches(&Server::start(options), "");
     for workers in worker_counts {
         let server = with(&[options, &["--page-size", "10"]].concat(), faults);
-        let shelf = Shelf::new();
-        let args = [&["--parallel", workers], &PATIENT[..], flags].concat();
+        let shelf = ArchiveFile::new();
+        let args = [&["--parallel", workers], &MANY_RETRIES[..], flags].concat();
         let what = format!("{faults:?} {args:?}");
         let ended = shelf.sync(&server, &args);
         assert_eq!(ended.code, Some(0), "{what}: {}", ended.stderr);
@@ -247,7 +247,7 @@ fn version_1_fills_the_same_archive() {
         assert_whole(&many, faults, &["1", "4"], flags);
     }
     let server = with(&[], &["v2-missing"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let ended = shelf.complete(&server, &[]);
     assert!(ended.stderr.contains("using version 1"), "{ended:?}");
     assert_eq!(shelf.one::<String>("SELECT version FROM runs"), "v1");
@@ -256,7 +256,7 @@ fn version_1_fills_the_same_archive() {
 #[test]
 fn unknown_fields_are_kept() {
     let server = with(&[], &["unknown-fields"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     shelf.assert_holds(&batches(&server, ""), "unknown fields");
 }

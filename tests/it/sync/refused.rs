@@ -6,14 +6,14 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use serde_json::Value;
 
 use super::concurrent::{export, exported};
-use crate::archives::{Shelf, assert_sound, batches, received};
+use crate::archives::{ArchiveFile, assert_sound, batches, received};
 use crate::export::with;
 use crate::files::names;
 use crate::harness::{Run, Server, trayscan};
 
 /// Asserts that `sync`, `--status`, `--changes` and `export` refuse the file and do not modify it.
 #[track_caller]
-fn assert_refused(shelf: &Shelf, server: &Server, says: &str) {
+fn assert_refused(shelf: &ArchiveFile, server: &Server, says: &str) {
     let (before, around) = (shelf.state(), shelf.names());
     let ended = shelf.sync(server, &[]);
     assert_eq!(ended.code, Some(8), "{ended:?}");
@@ -40,7 +40,7 @@ fn a_file_that_is_not_an_archive_is_never_modified() {
         b"SQLite format 3\0",
         &[b"SQLite format 3\0".as_slice(), &[0; 200]].concat(),
     ] {
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         fs::write(&shelf.path, content).unwrap();
         assert_refused(&shelf, &server, "is not a trayscan archive: ");
     }
@@ -54,7 +54,7 @@ fn another_sqlite_database_is_never_modified() {
         "journal_mode = WAL",
         "application_id = 7",
     ] {
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         let db = rusqlite::Connection::open(&shelf.path).unwrap();
         db.execute_batch(&format!(
             "PRAGMA {pragma}; CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"
@@ -68,7 +68,7 @@ fn another_sqlite_database_is_never_modified() {
 #[test]
 fn an_archive_of_a_later_version_is_never_modified() {
     let server = Server::start(&["--batches", "3"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     shelf
         .open()
@@ -84,7 +84,7 @@ fn an_archive_of_a_later_version_is_never_modified() {
 #[test]
 fn an_archive_belongs_to_one_service_and_client() {
     let server = Server::start(&["--batches", "30"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let before = shelf.received();
     let other = Server::start(&["--batches", "30", "--seed", "7"]);
@@ -114,7 +114,7 @@ fn an_archive_belongs_to_one_service_and_client() {
 #[test]
 fn an_unusable_archive_path_fails_before_the_first_request() {
     let server = Server::start(&["--batches", "3"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let at = |name: &str| shelf.folder.path().join(name);
     fs::create_dir(at("folder")).unwrap();
     assert!(Run::new("mkfifo").arg(at("pipe")).succeeds());
@@ -144,7 +144,7 @@ fn an_unusable_archive_path_fails_before_the_first_request() {
 #[test]
 fn a_read_only_archive_is_refused() {
     let server = Server::start(&["--batches", "3"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let modes = |file: u32, folder: u32| {
         fs::set_permissions(&shelf.path, fs::Permissions::from_mode(file)).unwrap();
@@ -172,7 +172,7 @@ fn a_read_only_archive_is_refused() {
 
 #[test]
 fn conflicting_flags_are_refused() {
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     for flags in [
         &["--status", "--changes"][..],
         &["--status", "--full"],
@@ -198,7 +198,7 @@ fn a_failed_first_run_leaves_no_file() {
         (&["--retries", "0"], Some("wrong"), 5),
         (&["--retries", "1", "--full", "--start", "2025"], None, 5),
     ] {
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         let mut command = shelf.command(&server, args);
         if let Some(secret) = secret {
             command.env("TRAYSCAN_CLIENT_SECRET", secret);
@@ -206,7 +206,7 @@ fn a_failed_first_run_leaves_no_file() {
         let ended = command.output().expect(code);
         assert_eq!(shelf.names(), [""; 0], "{ended:?}");
     }
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let mut command = shelf.command(&gone, &[]);
     command
         .env("TRAYSCAN_CLIENT_SECRET", "wrong")
@@ -218,7 +218,7 @@ fn a_failed_first_run_leaves_no_file() {
 #[test]
 fn a_failed_run_keeps_the_existing_batches() {
     let server = Server::start(&["--batches", "30"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     let before = shelf.received();
     let covered = shelf.status()["covered"].clone();
@@ -295,7 +295,7 @@ fn unusual_file_names_work() {
 fn links_are_followed() {
     let server = Server::start(&["--batches", "30"]);
     let expected = batches(&server, "");
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let target = shelf.folder.path().join("elsewhere.db");
     symlink("elsewhere.db", &shelf.path).unwrap();
     shelf.complete(&server, &[]);
@@ -312,7 +312,7 @@ fn links_are_followed() {
 #[test]
 fn a_failed_first_run_keeps_a_dangling_link() {
     let server = with(&[], &["503:1"]);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     symlink("elsewhere.db", &shelf.path).unwrap();
     assert_eq!(shelf.sync(&server, &["--retries", "0"]).code, Some(5));
     assert_eq!(shelf.names(), ["a.db"]);

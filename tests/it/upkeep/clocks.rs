@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::days;
 use super::gaps::a_year;
-use crate::archives::{Shelf, counted, counts};
+use crate::archives::{ArchiveFile, counted, counts};
 use crate::fake::live::{DAY, LiveService, Order, now};
 use crate::fake::{Batch, date, second};
 
@@ -17,7 +17,7 @@ fn the_order_of_the_answers_does_not_matter() {
         for workers in ["1", "4"] {
             let nursery = a_year();
             nursery.state().order = order;
-            let shelf = Shelf::new();
+            let shelf = ArchiveFile::new();
             let args = ["--parallel", workers];
             assert_eq!(shelf.counts(&nursery, &args), [300, 0, 0], "{order:?}");
             shelf.assert_holds(&nursery.state().texts(), &format!("{order:?}"));
@@ -50,7 +50,7 @@ fn dates_compared_with_another_field_lose_nothing() {
                     item.compared = compared(number, item.created);
                 }
             }
-            let shelf = Shelf::new();
+            let shelf = ArchiveFile::new();
             let what = format!("{which} {order:?}");
             let first = shelf.complete(&nursery, &[]);
             shelf.assert_holds(&nursery.state().texts(), &what);
@@ -74,7 +74,7 @@ fn dates_compared_with_another_field_lose_nothing() {
 fn version_1_is_synced_incrementally() {
     let nursery = a_year();
     nursery.state().has_v2 = false;
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     assert_eq!(shelf.counts(&nursery, &[]), [300, 0, 0]);
     nursery.state().fill("new", [now()]);
     nursery.state().edit("a0299", "comment", "\"edited\"");
@@ -87,7 +87,7 @@ fn version_1_is_synced_incrementally() {
 #[test]
 fn there_is_no_fallback_once_a_version_has_answered() {
     let nursery = a_year();
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     // A gap, so that there are two ranges to request.
     let sql = "INSERT INTO coverage SELECT ?1, covered_through FROM coverage";
@@ -108,7 +108,7 @@ fn there_is_no_fallback_once_a_version_has_answered() {
 // Clocks.
 
 /// Returns the end of the covered range.
-fn covered_through(shelf: &Shelf) -> i64 {
+fn covered_through(shelf: &ArchiveFile) -> i64 {
     let status = shelf.status();
     let spans = status["covered"].as_array().unwrap();
     second(spans.last().unwrap()["through"].as_str().unwrap())
@@ -125,7 +125,7 @@ fn coverage_ends_at_the_earlier_of_two_clocks() {
     ] {
         let nursery = a_year();
         nursery.state().clock = ahead;
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         let before = now();
         let ended = shelf.complete(&nursery, &[]);
         let through = covered_through(&shelf);
@@ -153,7 +153,7 @@ fn coverage_ends_at_the_earlier_of_two_clocks() {
 #[test]
 fn coverage_in_the_future_is_reset_to_now() {
     let nursery = a_year();
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     let later = date(now() + 400 * DAY);
     let sql = "UPDATE coverage SET covered_through = ?1";
@@ -171,7 +171,7 @@ fn coverage_in_the_future_is_reset_to_now() {
 #[test]
 fn a_small_clock_difference_is_not_reported() {
     let nursery = a_year();
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     nursery.state().clock = Some(-20);
     let known = nursery.asked();
@@ -185,7 +185,7 @@ fn a_small_clock_difference_is_not_reported() {
 #[test]
 fn a_jumping_clock_loses_nothing() {
     let nursery = a_year();
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let jumps = [0, 30 * DAY, -30 * DAY, 0, -400 * DAY, 400 * DAY, 0];
     for (number, ahead) in jumps.into_iter().enumerate() {
         nursery.state().clock = Some(ahead);
@@ -206,7 +206,7 @@ fn future_batches_are_stored_and_checked_again() {
     nursery
         .state()
         .fill("a", (-20..20).map(|day| now() + day * DAY));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     assert_eq!(shelf.counts(&nursery, &[]), [40, 0, 0]);
     assert!(covered_through(&shelf) <= now());
     nursery.state().edit("a0039", "comment", "\"edited\"");
@@ -222,7 +222,7 @@ fn edits_during_a_run_end_with_the_newest_version() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(200));
     nursery.state().latency = Duration::from_millis(10);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let mut child = shelf.command(&nursery, &["-q", "--parallel", "2"]).start();
     let mut edits = 0;
     while !child.has_ended() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::days;
-use crate::archives::{Shelf, counts};
+use crate::archives::{ArchiveFile, counts};
 use crate::fake::live::{DAY, LiveService, Order, now};
 use crate::fake::{Batch, date, second};
 
@@ -21,7 +21,7 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
         nursery
             .state()
             .edit("a0150", "number_of_images", "\"twelve\"");
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         let ended = shelf.sync(&nursery, &["--parallel", workers]);
         assert_eq!(ended.code, Some(7), "{ended:?}");
         assert!(ended.stderr.contains("number_of_images"), "{ended:?}");
@@ -57,7 +57,7 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
 fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
     let nursery = a_year();
     nursery.state().answers = Some(20);
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "1"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     let manifest = shelf.folder.path().join("manifest.json");
@@ -81,7 +81,7 @@ fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
 fn a_persistent_gap_does_not_block_new_batches() {
     let nursery = a_year();
     nursery.state().edit("a0150", "warnings", "\"perhaps\"");
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
     for round in 0..3 {
         let id = format!("new{round}");
@@ -103,7 +103,7 @@ fn an_invalid_batch_on_the_first_or_last_page_does_not_block_others() {
     for bad in ["a0000", "a0005", "a0299"] {
         let nursery = a_year();
         nursery.state().edit(bad, "batch_name", "null");
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
         let stored = if shelf.path.exists() {
             shelf.received().len()
@@ -117,7 +117,7 @@ fn an_invalid_batch_on_the_first_or_last_page_does_not_block_others() {
 #[test]
 fn an_invalid_batch_in_a_covered_range_is_a_gap() {
     let nursery = a_year();
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     nursery.state().edit("a0296", "warnings", "\"perhaps\"");
     nursery.state().edit("a0297", "comment", "\"edited\"");
@@ -141,7 +141,7 @@ fn a_service_with_only_invalid_batches_gets_few_requests() {
     for item in nursery.state().items.values_mut() {
         item.set("batch_name", "null");
     }
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let ended = shelf.sync(&nursery, &[]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(nursery.asked() < 100, "{} requests", nursery.asked());
@@ -152,7 +152,7 @@ fn an_invalid_batch_is_not_searched_for_if_dates_are_ignored() {
     let nursery = a_year();
     nursery.state().ignores_dates = true;
     nursery.state().edit("a0150", "batch_name", "null");
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let ended = shelf.sync(&nursery, &["--parallel", "1"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(nursery.asked() < 60, "{} requests", nursery.asked());
@@ -169,7 +169,7 @@ fn several_invalid_batches_do_not_block_others() {
     for id in bad {
         nursery.state().edit(id, "batch_name", "null");
     }
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
     let stored = shelf.received().len();
     assert_eq!(stored, 295, "all other batches");
@@ -186,7 +186,7 @@ fn lenient_stores_invalid_batches() {
     nursery
         .state()
         .edit("a0150", "number_of_images", "\"twelve\"");
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     let ended = shelf.complete(&nursery, &["--lenient"]);
     assert_eq!(counts(&ended), [300, 0, 0]);
     assert!(ended.stderr.contains("1 batch break"), "{ended:?}");
@@ -206,7 +206,7 @@ fn the_next_run_continues_where_the_service_failed() {
         let nursery = a_year();
         nursery.state().order = order;
         nursery.state().answers = Some(20);
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         let flags = ["--retries", "0", "--parallel", workers];
         let ended = shelf.sync(&nursery, &flags);
         assert_eq!(ended.code, Some(5), "{ended:?}");
@@ -267,7 +267,7 @@ fn repeated_failures_still_make_progress() {
     for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
         let nursery = a_year();
         nursery.state().order = order;
-        let shelf = Shelf::new();
+        let shelf = ArchiveFile::new();
         let mut last = 0;
         for round in 0.. {
             nursery.state().answers = Some(if order == Order::None { 24 } else { 12 });

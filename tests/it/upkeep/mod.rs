@@ -8,7 +8,7 @@ mod clocks;
 
 use std::collections::BTreeMap;
 
-use crate::archives::{Shelf, counted, counts};
+use crate::archives::{ArchiveFile, counted, counts};
 use crate::fake::live::{DAY, LiveService, Order, now};
 use crate::fake::{Batch, second};
 
@@ -31,7 +31,7 @@ fn whole(change: &str, id: &str) -> [String; 5] {
 fn the_next_run_adds_new_batches() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(100));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     assert_eq!(shelf.counts(&nursery, &[]), [100, 0, 0]);
     for round in 0_u64..3 {
         nursery
@@ -55,7 +55,7 @@ fn the_next_run_adds_new_batches() {
 fn late_batches_are_found_within_the_lookback() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(60));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     nursery.state().fill("late", [now() - 6 * DAY]);
     assert_eq!(shelf.counts(&nursery, &[])[0], 1);
@@ -78,7 +78,7 @@ fn late_batches_are_found_within_the_lookback() {
 fn an_edit_replaces_the_batch_and_keeps_the_old_version() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(5));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     let first = nursery.state().texts();
     nursery.state().edit("a0001", "comment", "\"seen\"");
@@ -140,7 +140,7 @@ fn an_edit_replaces_the_batch_and_keeps_the_old_version() {
 fn another_order_of_fields_is_not_a_change() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(3));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     {
         let mut stock = nursery.state();
@@ -159,7 +159,7 @@ fn another_order_of_fields_is_not_a_change() {
 fn vanished_batches_are_kept_and_marked_and_may_return() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(30));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     let all = nursery.state().texts();
     let gone = ["a0003", "a0029"].map(|id| nursery.state().items.remove(id).unwrap());
@@ -186,10 +186,10 @@ fn vanished_batches_are_kept_and_marked_and_may_return() {
         shelf.changes(&[]).split_off(30),
         [whole("vanished", "a0003"), whole("vanished", "a0029")]
     );
-    let exported = |shelf: &Shelf| {
+    let exported = |shelf: &ArchiveFile| {
         let mut command = crate::harness::trayscan(&["export", "-f", "ndjson", "--archive"]);
-        let ended = command.arg(&shelf.path).output().expect(0);
-        ended
+
+        command.arg(&shelf.path).output().expect(0)
     };
     let ended = exported(&shelf);
     assert_eq!(ended.stdout.lines().count(), 28);
@@ -225,7 +225,7 @@ fn vanished_batches_are_kept_and_marked_and_may_return() {
 fn a_full_run_ignores_batches_before_the_start_of_the_archive() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(90));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &["--start", "40d"]);
     let count = shelf.received().len();
     assert!((39..=41).contains(&count), "{count}");
@@ -240,7 +240,7 @@ fn a_full_run_ignores_batches_before_the_start_of_the_archive() {
 fn an_incomplete_full_run_marks_nothing_as_vanished() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(300));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     nursery.state().items.remove("a0150").unwrap();
     nursery.state().answers = Some(8);
@@ -261,7 +261,7 @@ fn an_incomplete_full_run_marks_nothing_as_vanished() {
 fn a_full_run_that_skipped_batches_marks_nothing_as_vanished() {
     let nursery = LiveService::start();
     nursery.state().fill("a", days(30));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     nursery.state().edit("a0010", "batch_id", "null");
     let ended = shelf.complete(&nursery, &["--full", "--lenient"]);
@@ -283,7 +283,7 @@ fn batches_that_version_1_may_have_truncated_have_not_vanished() {
     nursery.state().page = 500;
     let crowded = now() - DAY;
     nursery.state().fill("a", (0..1200).map(|_| crowded));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     assert_eq!(shelf.counts(&nursery, &[]), [1200, 0, 0]);
     nursery.state().v1_limit = Some(1000);
     let ended = shelf.complete(&nursery, &["--full", "--api", "v1"]);
@@ -305,7 +305,7 @@ fn batches_missed_because_pages_shifted_have_not_vanished() {
     let nursery = LiveService::start();
     nursery.state().order = Order::None;
     nursery.state().fill("a", days(30));
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     nursery.state().items.remove("a0007").unwrap();
     // Removing the first batch shifts the pages: the first batch of page 2 is then on neither page.
@@ -352,7 +352,7 @@ fn hostile_text_is_stored_unchanged() {
             .state()
             .put(name, Batch::new(name).created_at(now() - 30));
     }
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     assert_eq!(shelf.counts(&nursery, &[]), [14, 0, 0]);
     shelf.assert_holds(&nursery.state().texts(), "hostile");
     assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 14]);
@@ -373,12 +373,12 @@ fn hostile_text_is_stored_unchanged() {
 #[test]
 fn an_archive_without_batches_is_valid() {
     let nursery = LiveService::start();
-    let shelf = Shelf::new();
+    let shelf = ArchiveFile::new();
     assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 0]);
     shelf.assert_holds(&BTreeMap::new(), "no batches");
     nursery.state().fill("a", [now()]);
     assert_eq!(shelf.counts(&nursery, &[]), [1, 0, 0]);
-    let later = Shelf::new();
+    let later = ArchiveFile::new();
     assert_eq!(later.counts(&nursery, &["--start", "2199"]), [0, 0, 0]);
     later.assert_holds(&BTreeMap::new(), "not yet");
     assert_eq!(later.status()["since"], "2199-01-01T00:00:00Z");
