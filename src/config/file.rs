@@ -57,7 +57,10 @@ pub(super) fn read(path: Option<&Path>, requested: Option<&str>) -> Result<Chose
     let chosen = file
         .and_then(|file| choose(file, requested))
         .map_err(|problem| {
-            let (problem, hint) = problem.explain();
+            let Problem {
+                message: problem,
+                hint,
+            } = problem;
             let message = format!("{problem} in the config file `{}`", place.display());
             Failure::new(Kind::Usage, message).hint(hint)
         })?;
@@ -102,10 +105,7 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
                 Some(meant) => format!("did you mean `{meant}`? {available}"),
                 None => available,
             };
-            Err(Problem::Text {
-                message: format!("no profile `{name}`"),
-                hint,
-            })
+            Err(Problem::new(format!("no profile `{name}`"), hint))
         }
     }
 }
@@ -117,7 +117,7 @@ mod tests {
     fn choose(text: &str, requested: Option<&str>) -> Result<ChosenProfile, (String, String)> {
         let file = ConfigFile::parse(text);
         file.and_then(|file| super::choose(file, requested))
-            .map_err(Problem::explain)
+            .map_err(|problem| (problem.message, problem.hint))
     }
 
     #[test]

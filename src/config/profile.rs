@@ -1,21 +1,32 @@
 //! The content of a config file: profiles and targets.
 //!
-//! Problems name keys and what a value must be, but never quote a value: it may be the secret.
+//! Problems name keys and what a value must be, but never quote a value: it may be the secret. So the text of an error
+//! of serde or toml is never shown, only where it happened.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::value::{SeqDeserializer, StringDeserializer};
-use serde::de::{self, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, Visitor};
-use serde::{Deserialize, forward_to_deserialize_any};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
+use serde_path_to_error::Segment;
 use toml::{Table, Value};
 
-use super::table::SETTINGS;
+use super::table::{FlagValue, SETTINGS};
 use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::analysis::{Target, Targets};
 use crate::client::Api;
 use crate::text;
+
+/// The keys of [`ConfigFile`].
+const FILE_KEYS: [&str; 3] = ["default_profile", "profiles", "targets"];
+/// The keys of [`TargetTable`], and the largest percentage of each.
+const TARGET_KEYS: [(&str, u32); 3] = [
+    ("usable_rate_min", 100),
+    ("germination_rate_min", 100),
+    // Sizes may vary by more than their mean. A larger number is not a percentage.
+    ("coefficient_of_variation_max", 10_000),
+];
 
 /// A config file.
 #[derive(Debug, Default, Deserialize)]
@@ -53,7 +64,7 @@ pub(crate) struct Profile {
 impl Profile {
     /// Reads the settings in `table`.
     pub(crate) fn read(table: Table) -> Result<Self, Problem> {
-        Self::deserialize(Toml(Value::Table(table)))
+        read(table)
     }
 }
 
@@ -67,21 +78,18 @@ impl fmt::Debug for Profile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct TargetTable {
-    usable_rate_min: Option<Percent<100>>,
-    germination_rate_min: Option<Percent<100>>,
-    // Sizes may vary by more than their mean. A larger number is not a percentage.
-    coefficient_of_variation_max: Option<Percent<10_000>>,
+    #[serde(deserialize_with = "percentage::<_, 100>")]
+    usable_rate_min: Option<Decimal>,
+    #[serde(deserialize_with = "percentage::<_, 100>")]
+    germination_rate_min: Option<Decimal>,
+    #[serde(deserialize_with = "percentage::<_, 10_000>")]
+    coefficient_of_variation_max: Option<Decimal>,
 }
-
-/// A percentage from zero to `MOST`.
-#[derive(Debug)]
-struct Percent<const MOST: u32>(Decimal);
 
 impl ConfigFile {
     /// Parses a config file.
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
-        let table: Table = text.parse().map_err(|error| syntax_problem(text, &error))?;
-        Self::deserialize(Toml(Value::Table(table)))
+        read(text.parse().map_err(|error| syntax_problem(text, &error))?)
     }
 
     /// Returns the targets; a crop may be named only once, whatever the case.
@@ -90,26 +98,32 @@ impl ConfigFile {
         for (crop, target) in &self.targets {
             let name = crop.to_lowercase();
             if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
-                return Err(Problem::Text {
-                    message: format!("`targets.{crop}` appears twice"),
-                    hint: "upper and lower case are the same: keep one of them".to_owned(),
-                });
+                return Err(Problem::new(
+                    format!("`targets.{crop}` appears twice"),
+                    "upper and lower case are the same: keep one of them",
+                ));
             }
             let target = Target {
-                usable_rate_min: target.usable_rate_min.as_ref().map(|percent| percent.0),
-                germination_rate_min: target
-                    .germination_rate_min
-                    .as_ref()
-                    .map(|percent| percent.0),
-                coefficient_of_variation_max: target
-                    .coefficient_of_variation_max
-                    .as_ref()
-                    .map(|percent| percent.0),
+                usable_rate_min: target.usable_rate_min,
+                germination_rate_min: target.germination_rate_min,
+                coefficient_of_variation_max: target.coefficient_of_variation_max,
             };
             crops.push((crop.clone(), target));
         }
         Ok(Targets { crops })
     }
+}
+
+/// Reads `table`. A problem says where it is.
+fn read<T: DeserializeOwned>(table: Table) -> Result<T, Problem> {
+    let table = Value::Table(table);
+    serde_path_to_error::deserialize(table.clone()).map_err(|error| {
+        let keys = error.path().iter().map_while(|segment| match segment {
+            Segment::Map { key } => Some(key.as_str()),
+            _ => None,
+        });
+        Problem::at(&keys.collect::<Vec<_>>(), &table)
+    })
 }
 
 /// Names the line of a mistake. The error's own text would quote it.
@@ -118,22 +132,21 @@ fn syntax_problem(text: &str, error: &toml::de::Error) -> Problem {
     let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
     // The error has no other mark of this case; a test pins the wording.
     if error.message().contains("duplicate key") {
-        return Problem::Text {
-            message: format!("duplicate key or table on line {line}"),
-            hint: "keep one of them".to_owned(),
-        };
+        let message = format!("duplicate key or table on line {line}");
+        return Problem::new(message, "keep one of them");
     }
-    Problem::Text {
-        message: format!("invalid TOML on line {line}"),
-        hint: "write text in quotes: key = \"value\"".to_owned(),
-    }
+    Problem::new(
+        format!("invalid TOML on line {line}"),
+        "write text in quotes: key = \"value\"",
+    )
 }
 
+/// Takes the place of an error's text, which is not shown.
+const INVALID: &str = "invalid value";
+
 fn api<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Api>, D::Error> {
-    let name = String::deserialize(value)?;
-    let api = Api::named(&name);
-    api.map(Some)
-        .ok_or_else(|| D::Error::custom("auto, v1 or v2"))
+    let api = Api::named(&String::deserialize(value)?);
+    api.map(Some).ok_or_else(|| D::Error::custom(INVALID))
 }
 
 fn duration<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Duration>, D::Error> {
@@ -149,262 +162,118 @@ fn command<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Vec<String>>, D
         Line(String),
         Words(Vec<String>),
     }
-    match Command::deserialize(value) {
-        Ok(Command::Line(line)) => {
+    match Command::deserialize(value)? {
+        Command::Line(line) => {
             let shell = if cfg!(windows) {
                 ["cmd", "/C"]
             } else {
                 ["sh", "-c"]
             };
-            Ok(Some(
-                shell
-                    .into_iter()
-                    .chain([&*line])
-                    .map(String::from)
-                    .collect(),
-            ))
+            let words = shell.into_iter().chain([&*line]);
+            Ok(Some(words.map(String::from).collect()))
         }
-        Ok(Command::Words(words)) if !words.is_empty() => Ok(Some(words)),
-        _ => Err(D::Error::custom(
-            "text, such as \"pass show trayscan\", or a list of texts that is not empty",
-        )),
+        Command::Words(words) if words.is_empty() => Err(D::Error::custom(INVALID)),
+        Command::Words(words) => Ok(Some(words)),
     }
 }
 
-impl<'de, const MOST: u32> Deserialize<'de> for Percent<MOST> {
-    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
-        let text = match Value::deserialize(value) {
-            Ok(Value::Integer(number)) => number.to_string(),
-            // The shortest text of the same number: as written.
-            Ok(Value::Float(number)) => number.to_string(),
-            _ => String::new(),
-        };
-        let number = ExactValue::parse(&text).map(ExactValue::decimal);
-        let within = number.filter(|number| (Decimal::ZERO..=Decimal::from(MOST)).contains(number));
-        let expected = || D::Error::custom(format!("a percentage from 0 to {MOST}"));
-        within.map(Self).ok_or_else(expected)
-    }
+/// Reads a percentage from zero to `MOST`.
+fn percentage<'de, D: Deserializer<'de>, const MOST: u32>(
+    value: D,
+) -> Result<Option<Decimal>, D::Error> {
+    let text = match Value::deserialize(value)? {
+        Value::Integer(number) => number.to_string(),
+        // The shortest text of the same number: as written.
+        Value::Float(number) => number.to_string(),
+        _ => String::new(),
+    };
+    let number = ExactValue::parse(&text).map(ExactValue::decimal);
+    let within = number.filter(|number| (Decimal::ZERO..=Decimal::from(MOST)).contains(number));
+    within.map(Some).ok_or_else(|| D::Error::custom(INVALID))
 }
 
-/// What is wrong in a config file.
+/// What is wrong in a config file, and what to do.
 #[derive(Debug)]
-pub(crate) enum Problem {
-    UnknownKey {
-        path: Vec<String>,
-        known: &'static [&'static str],
-    },
-    /// Something else than a table, where only a table makes sense.
-    NoTable {
-        path: Vec<String>,
-    },
-    InvalidValue {
-        path: Vec<String>,
-        expected: String,
-    },
-    Text {
-        message: String,
-        hint: String,
-    },
+pub(crate) struct Problem {
+    pub(super) message: String,
+    pub(super) hint: String,
 }
 
 impl Problem {
-    /// Adds the key of the table in which the problem is.
-    fn within(mut self, key: &str) -> Self {
-        match &mut self {
-            Self::UnknownKey { path, .. }
-            | Self::NoTable { path }
-            | Self::InvalidValue { path, .. } => path.insert(0, key.to_owned()),
-            Self::Text { .. } => {}
-        }
-        self
-    }
-
-    /// Returns the message, without the name of the file, and the hint.
-    pub(super) fn explain(self) -> (String, String) {
-        match self {
-            Self::UnknownKey { path, .. }
-                if path.len() == 1 && SETTINGS.iter().any(|info| info.key == path[0]) =>
-            {
-                let hint =
-                    "put it below `[profiles.default]`; only `default_profile` belongs above it";
-                (
-                    format!("unknown key `{}` outside a profile", path[0]),
-                    hint.to_owned(),
-                )
-            }
-            Self::UnknownKey { path, known } => {
-                let key = path.last().map(String::as_str).unwrap_or_default();
-                let available = format!("available keys: {}", known.join(", "));
-                let hint = match text::nearest(key, known.iter().copied()) {
-                    Some(nearest) => format!("did you mean `{nearest}`? {available}"),
-                    None => available,
-                };
-                (format!("unknown key `{}`", path.join(".")), hint)
-            }
-            Self::NoTable { path } => {
-                let hint = if path.first().is_some_and(|first| first == "targets") {
-                    "write `[targets.\"Tomato\"]`, and below it `usable_rate_min = 90`"
-                } else {
-                    "write `[profiles.default]`, and the settings below it"
-                };
-                (
-                    format!("`{}` is not a table", path.join(".")),
-                    hint.to_owned(),
-                )
-            }
-            Self::InvalidValue { path, expected } => {
-                let example = match &path[..] {
-                    [first, .., key] if first == "targets" => format!(", such as `{key} = 90`"),
-                    _ => String::new(),
-                };
-                (
-                    format!("invalid value for `{}`", path.join(".")),
-                    format!("it must be {expected}{example}"),
-                )
-            }
-            Self::Text { message, hint } => (message, hint),
-        }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a problem in the config file")
-    }
-}
-
-impl std::error::Error for Problem {}
-
-impl de::Error for Problem {
-    /// `expected` is what the value must be: the functions above say nothing else.
-    fn custom<T: fmt::Display>(expected: T) -> Self {
-        Self::InvalidValue {
-            path: Vec::new(),
-            expected: expected.to_string(),
+    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: hint.into(),
         }
     }
 
-    fn unknown_field(field: &str, known: &'static [&'static str]) -> Self {
-        Self::UnknownKey {
-            path: vec![field.to_owned()],
-            known,
-        }
-    }
-}
-
-/// A value of a config file, for serde. Its errors are [`Problem`]s.
-struct Toml(Value);
-
-impl Toml {
-    fn invalid<T>(expected: &str) -> Result<T, Problem> {
-        Err(Problem::custom(expected))
-    }
-}
-
-impl<'de> Deserializer<'de> for Toml {
-    type Error = Problem;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.0 {
-            Value::String(text) => visitor.visit_string(text),
-            Value::Integer(number) => visitor.visit_i64(number),
-            Value::Float(number) => visitor.visit_f64(number),
-            Value::Boolean(is_true) => visitor.visit_bool(is_true),
-            Value::Datetime(_) => Self::invalid("no date"),
-            Value::Array(items) => {
-                visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(Toml)))
-            }
-            Value::Table(table) => visitor.visit_map(Entries {
-                entries: table.into_iter(),
-                value: None,
-            }),
-        }
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.0 {
-            Value::String(text) => visitor.visit_string(text),
-            _ => Self::invalid("text in quotes, such as \"abc\""),
-        }
-    }
-
-    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.0.as_integer().map(u32::try_from) {
-            Some(Ok(number)) => visitor.visit_u32(number),
-            _ => Self::invalid("a whole number, such as 4"),
-        }
-    }
-
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.0 {
-            Value::Boolean(is_true) => visitor.visit_bool(is_true),
-            _ => Self::invalid("true or false"),
-        }
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match self.0 {
-            Value::Table(_) => self.deserialize_any(visitor),
-            _ => Err(Problem::NoTable { path: Vec::new() }),
-        }
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Problem> {
-        self.deserialize_map(visitor)
-    }
-
-    forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u64 u128 f32 f64 char str bytes byte_buf unit unit_struct
-        newtype_struct seq tuple tuple_struct enum identifier ignored_any
-    }
-}
-
-impl IntoDeserializer<'_, Problem> for Toml {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
-    }
-}
-
-/// The entries of a table. Adds the key to a problem with its value.
-struct Entries {
-    entries: toml::map::IntoIter<String, Value>,
-    value: Option<(String, Value)>,
-}
-
-impl<'de> de::MapAccess<'de> for Entries {
-    type Error = Problem;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Problem> {
-        self.value = self.entries.next();
-        let Some((key, _)) = &self.value else {
-            return Ok(None);
+    /// Returns the problem at the key `path` of `table`.
+    fn at(path: &[&str], table: &Value) -> Self {
+        let value = path.iter().try_fold(table, |table, key| table.get(key));
+        let table_hint = match path.first() {
+            Some(&"targets") => "write `[targets.\"Tomato\"]`, and below it `usable_rate_min = 90`",
+            _ => "write `[profiles.default]`, and the settings below it",
         };
-        let key: StringDeserializer<Problem> = key.clone().into_deserializer();
-        seed.deserialize(key).map(Some)
+        let settings = SETTINGS.map(|info| info.key);
+        match *path {
+            ["default_profile"] => Self::invalid(path, TEXT),
+            ["profiles" | "targets"] | ["profiles" | "targets", _] => {
+                Self::new(format!("`{}` is not a table", path.join(".")), table_hint)
+            }
+            [key] if settings.contains(&key) => Self::new(
+                format!("unknown key `{key}` outside a profile"),
+                "put it below `[profiles.default]`; only `default_profile` belongs above it",
+            ),
+            ["profiles", _, key, ..] => match SETTINGS.iter().find(|info| info.key == key) {
+                Some(info) => {
+                    let kind = info.flag.as_ref().map(|flag| flag.value);
+                    Self::invalid(path, &expected(kind, value))
+                }
+                None => Self::unknown(path, &settings),
+            },
+            ["targets", _, key, ..] => match TARGET_KEYS.iter().find(|(known, _)| *known == key) {
+                Some((_, most)) => {
+                    let expected = format!("a percentage from 0 to {most}, such as `{key} = 90`");
+                    Self::invalid(path, &expected)
+                }
+                None => Self::unknown(path, &TARGET_KEYS.map(|(known, _)| known)),
+            },
+            _ => Self::unknown(path, &FILE_KEYS),
+        }
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Problem> {
-        let (key, value) = self
-            .value
-            .take()
-            .unwrap_or_else(|| (String::new(), Value::Boolean(false)));
-        seed.deserialize(Toml(value))
-            .map_err(|problem| problem.within(&key))
+    fn invalid(path: &[&str], expected: &str) -> Self {
+        let message = format!("invalid value for `{}`", path.join("."));
+        Self::new(message, format!("it must be {expected}"))
     }
+
+    fn unknown(path: &[&str], known: &[&str]) -> Self {
+        let key = path.last().copied().unwrap_or_default();
+        let available = format!("available keys: {}", known.join(", "));
+        let hint = match text::nearest(key, known.iter().copied()) {
+            Some(nearest) => format!("did you mean `{nearest}`? {available}"),
+            None => available,
+        };
+        Self::new(format!("unknown key `{}`", path.join(".")), hint)
+    }
+}
+
+const TEXT: &str = "text in quotes, such as \"abc\"";
+
+/// Returns what a setting of this kind must be, given its invalid value.
+fn expected(kind: Option<FlagValue>, value: Option<&Value>) -> String {
+    let text = value.and_then(Value::as_str);
+    let expected = match (kind, text) {
+        (None, _) => "text, such as \"pass show trayscan\", or a list of texts that is not empty",
+        (Some(FlagValue::Number { .. }), _) => "a whole number, such as 4",
+        (Some(FlagValue::Boolean), _) => "true or false",
+        (Some(FlagValue::ApiVersion), Some(_)) => "auto, v1 or v2",
+        (Some(FlagValue::Duration), Some(text)) => {
+            return text::duration(text).err().unwrap_or_default();
+        }
+        (Some(_), _) => TEXT,
+    };
+    expected.to_owned()
 }
 
 #[cfg(test)]
@@ -414,7 +283,8 @@ mod tests {
 
     fn explained(text: &str) -> (String, String) {
         let file = ConfigFile::parse(text).and_then(|file| file.targets().map(drop));
-        file.expect_err(text).explain()
+        let Problem { message, hint } = file.expect_err(text);
+        (message, hint)
     }
 
     #[test]
