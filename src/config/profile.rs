@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde_path_to_error::Segment;
 use toml::{Table, Value};
 
-use super::table::{FlagValue, SETTINGS};
+use super::table::{FlagValue, SETTINGS, SettingInfo};
 use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::analysis::{Target, Targets};
 use crate::client::Api;
@@ -225,10 +225,7 @@ impl Problem {
                 "put it below `[profiles.default]`; only `default_profile` belongs above it",
             ),
             ["profiles", _, key, ..] => match SETTINGS.iter().find(|info| info.key == key) {
-                Some(info) => {
-                    let kind = info.flag.as_ref().map(|flag| flag.value);
-                    Self::invalid(path, &expected(kind, value))
-                }
+                Some(info) => Self::invalid(path, &expected(info, value)),
                 None => Self::unknown(path, &settings),
             },
             ["targets", _, key, ..] => match TARGET_KEYS.iter().find(|(known, _)| *known == key) {
@@ -260,18 +257,20 @@ impl Problem {
 
 const TEXT: &str = "text in quotes, such as \"abc\"";
 
-/// Returns what a setting of this kind must be, given its invalid value.
-fn expected(kind: Option<FlagValue>, value: Option<&Value>) -> String {
+/// Returns what a setting must be, given its invalid value.
+fn expected(info: &SettingInfo, value: Option<&Value>) -> String {
     let text = value.and_then(Value::as_str);
-    let expected = match (kind, text) {
-        (None, _) => "text, such as \"pass show trayscan\", or a list of texts that is not empty",
-        (Some(FlagValue::Number { .. }), _) => "a whole number, such as 4",
-        (Some(FlagValue::Boolean), _) => "true or false",
-        (Some(FlagValue::ApiVersion), Some(_)) => "auto, v1 or v2",
-        (Some(FlagValue::Duration), Some(text)) => {
+    let expected = match (info.value, text) {
+        (FlagValue::Number { .. }, _) => "a whole number, such as 4",
+        (FlagValue::Boolean, _) => "true or false",
+        (FlagValue::ApiVersion, Some(_)) => "auto, v1 or v2",
+        (FlagValue::Duration, Some(text)) => {
             return text::duration(text).err().unwrap_or_default();
         }
-        (Some(_), _) => TEXT,
+        _ if info.key == "client_secret_command" => {
+            "text, such as \"pass show trayscan\", or a list of texts that is not empty"
+        }
+        _ => TEXT,
     };
     expected.to_owned()
 }

@@ -361,17 +361,19 @@ mod tests {
         }
     }
 
-    fn done() -> QueuedEnd {
-        Ok(Some(DataIssues::default()))
-    }
-
     #[test]
     fn pages_are_taken_in_window_order() {
         let mut queue = queue(3);
         queue.add_page(3, page("c1", 3));
         queue.add_page(2, page("b1", 2));
-        assert_eq!(queue.end(3, done()), Some((range(2), 1)));
-        assert_eq!(queue.end(2, done()), Some((range(1), 1)));
+        assert_eq!(
+            queue.end(3, Ok(Some(DataIssues::default()))),
+            Some((range(2), 1))
+        );
+        assert_eq!(
+            queue.end(2, Ok(Some(DataIssues::default()))),
+            Some((range(1), 1))
+        );
         assert_eq!(queue.running(), 1);
         assert!(take_all(&mut queue).is_empty(), "the first window has none");
         queue.add_page(1, page("a1", 1));
@@ -381,7 +383,10 @@ mod tests {
             queue.first_totals().map(|(first, _)| first.batches),
             Some(2)
         );
-        assert_eq!(queue.end(1, done()), Some((range(0), 2)));
+        assert_eq!(
+            queue.end(1, Ok(Some(DataIssues::default()))),
+            Some((range(0), 2))
+        );
         let expected = ["2 of 2", "b1", "1 of 1", "c1", "1 of 1"];
         assert_eq!(take_all(&mut queue), expected);
         assert!(queue.is_empty());
@@ -393,7 +398,10 @@ mod tests {
         for (id, walk) in [("a1", 1), ("a2", 1), ("a1", 2), ("a2", 2), ("a3", 2)] {
             queue.add_page(1, page(id, walk));
         }
-        assert_eq!(queue.end(1, done()), Some((range(0), 5)));
+        assert_eq!(
+            queue.end(1, Ok(Some(DataIssues::default()))),
+            Some((range(0), 5))
+        );
         assert_eq!(
             take_all(&mut queue).last().map(String::as_str),
             Some("3 of 3")
@@ -443,7 +451,7 @@ mod tests {
         assert!(queue.has_failed());
         assert!(queue.failed().is_none());
         assert!(take_all(&mut queue).is_empty());
-        assert!(queue.end(1, done()).is_some());
+        assert!(queue.end(1, Ok(Some(DataIssues::default()))).is_some());
         let taken = take_all(&mut queue);
         assert_eq!(taken.len(), 2);
         assert!(taken[1].starts_with("failed: "), "{taken:?}");
@@ -457,7 +465,7 @@ mod tests {
         queue.clear();
         assert_eq!((queue.len(), queue.running()), (0, 0));
         queue.add_page(1, page("a1", 1));
-        assert_eq!(queue.end(2, done()), None);
+        assert_eq!(queue.end(2, Ok(Some(DataIssues::default()))), None);
         assert!(take_all(&mut queue).is_empty());
     }
 }

@@ -185,10 +185,9 @@ impl V2Walk {
             let parts = parts.into_iter().map(|part| (part, WalkMode::UNORDERED));
             let first_page = std::mem::take(&mut self.first_page);
             Some(WindowEnd::Split(parts.collect(), first_page))
-        } else if let Some(parts) = is_oversized.then(|| self.replan(seen)).flatten() {
-            Some(WindowEnd::Split(parts, FirstPageIds::new()))
         } else {
-            None
+            let parts = is_oversized.then(|| self.replan(seen)).flatten();
+            parts.map(|parts| WindowEnd::Split(parts, FirstPageIds::new()))
         };
         if self.end.is_some() {
             self.pending = None;
