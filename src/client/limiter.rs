@@ -212,4 +212,16 @@ mod tests {
             assert_eq!(held.len(), 2);
         });
     }
+    #[test]
+    fn two_requests_at_the_same_time_are_remembered() {
+        let limiter = Arc::new(ConcurrencyLimiter::new(2));
+        for _ in 0..3 {
+            drop(limiter.try_acquire());
+        }
+        assert!(limiter.was_sequential());
+        drop((limiter.try_acquire(), limiter.try_acquire()));
+        assert!(!limiter.was_sequential(), "forever");
+        drop(limiter.try_acquire());
+        assert!(!limiter.was_sequential());
+    }
 }

@@ -298,6 +298,112 @@ mod tests {
         windows.iter().map(|(_, count)| count / page + 1).sum()
     }
 
+    /// A plan for one batch a second from `FIRST` on, in pages of a thousand.
+    fn plan(seconds: i64, bytes: usize, workers: usize, newest_first: bool) -> WindowPlanner {
+        let last = FIRST + seconds;
+        let mut seen: Vec<i64> = (FIRST..FIRST + 1001).collect();
+        if newest_first {
+            seen = (last - 1000..=last).rev().collect();
+        }
+        let range = range(Some(FIRST), Some(last));
+        WindowPlanner::new(range, &seen, bytes, workers).expect("a plan")
+    }
+
+    /// Returns the lengths of all windows.
+    fn lengths(mut planner: WindowPlanner) -> Vec<i64> {
+        let windows = std::iter::from_fn(|| planner.next());
+        windows
+            .map(|(window, _)| window.end.expect("an end") - window.start.expect("a start"))
+            .collect()
+    }
+
+    #[test]
+    fn windows_are_small_at_the_start_and_at_the_end() {
+        // The first page has 1001 batches in 1000 seconds: a page takes 1000 seconds.
+        for newest_first in [false, true] {
+            let lengths = lengths(plan(20_000, 600_000, 2, newest_first));
+            // One page each for the workers, then two, as many as fit; one again when fewer than two are left for
+            // each worker, and the rest.
+            let expected = [&[900, 900][..], &[1900; 8], &[900, 900, 900, 300]].concat();
+            assert_eq!(lengths, expected, "newest first: {newest_first}");
+        }
+        let small = lengths(plan(40_000, 1000, 1, false));
+        assert_eq!(
+            small[..4],
+            [900, 3900, 3900, 3900],
+            "four pages at the most"
+        );
+        let large = lengths(plan(40_000, 2 << 20, 1, false));
+        assert_eq!(large[..4], [900; 4], "no more than there is room for");
+    }
+
+    #[test]
+    fn empty_windows_make_the_next_ones_longer() {
+        let mut planner = plan(1_000_000, 1000, 1, false);
+        let mut length = || {
+            let (window, _) = planner.next().expect("a window");
+            planner.add_empty(&window);
+            window.end.expect("an end") - window.start.expect("a start")
+        };
+        let lengths: Vec<i64> = (0..3).map(|_| length()).collect();
+        assert_eq!(lengths[0], 900);
+        // The page is further than the empty window, which counts three quarters: 1001 batches in 1675 seconds.
+        assert_eq!(lengths[1], 2 * 39 * 1675 / 10);
+        assert!(lengths[2] > 4 * lengths[1], "{lengths:?}");
+        planner.add_page(PageSpan {
+            first: FIRST + 100_000,
+            last: FIRST + 101_000,
+            batches: 1001,
+        });
+        assert_eq!(planner.empty_windows, 0);
+    }
+
+    #[test]
+    fn the_furthest_pages_count_most() {
+        for newest_first in [false, true] {
+            let mut planner = plan(100_000, 1000, 2, newest_first);
+            let at = |seconds: i64| {
+                if newest_first {
+                    FIRST + 100_000 - seconds
+                } else {
+                    FIRST + seconds
+                }
+            };
+            // Twice as dense further on, whatever the order in which pages arrive.
+            for seconds in [3000, 2000] {
+                planner.add_page(PageSpan {
+                    first: at(seconds - 1000),
+                    last: at(seconds),
+                    batches: 2002,
+                });
+            }
+            let positions: Vec<i64> = planner.densities.iter().map(|one| one.position).collect();
+            assert_eq!(positions, [at(3000), at(2000), at(1000)]);
+            let batches = 2002.0 + 0.75 * 2002.0 + 0.5625 * 1001.0;
+            let expected = batches / (1000.0 + 750.0 + 562.5);
+            assert!((planner.density() - expected).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn only_the_last_window_excludes_the_end() {
+        let mut planner = plan(20_000, 600_000, 2, false);
+        planner.range.excludes_end = true;
+        let windows: Vec<Range> =
+            std::iter::from_fn(|| planner.next().map(|(window, _)| window)).collect();
+        let (last, others) = windows.split_last().expect("windows");
+        assert!(last.excludes_end);
+        assert!(others.iter().all(|window| !window.excludes_end));
+    }
+
+    #[test]
+    fn large_pages_are_received_a_few_at_a_time() {
+        let walks = |bytes| plan(100_000, bytes, 8, false).max_walks();
+        assert_eq!(walks(600_000), usize::MAX);
+        assert_eq!(walks(1 << 20), usize::MAX);
+        assert_eq!((walks(2 << 20), walks(3 << 20), walks(9 << 20)), (4, 2, 1));
+    }
+
     #[test]
     fn even_data_costs_few_requests_more_than_its_pages() {
         let seconds: Vec<i64> = (0..100_000).map(|number| FIRST + number * 900).collect();
