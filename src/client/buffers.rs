@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum size of all free buffers together, and of each.
-const MAX_FREE: usize = 8 << 20;
+const MAX_FREE: usize = 4 << 20;
 const MAX_SIZE: usize = 5 << 18;
 /// Capacities are multiples of this, so that a buffer also fits a slightly larger body.
 const STEP: usize = 64 << 10;
