@@ -19,7 +19,7 @@ use super::room::Space;
 use super::session::FetchSession;
 use super::step::{WalkStep, WindowEnd};
 use super::walk::{Walk, WalkOptions};
-use super::window::{FetchedWindow, MAX_ROOM, ROOM, WalkMode};
+use super::window::{FetchedWindow, ROOM, WalkMode};
 use crate::batch::Page;
 use crate::batch::page::FirstPageIds;
 
@@ -123,10 +123,7 @@ impl Pages {
                 Api::V2 => Some(Version::V2),
             },
             started: false,
-            queue: WindowQueue::new(
-                (ROOM * options.workers).min(MAX_ROOM),
-                options.order == PageOrder::Lazy,
-            ),
+            queue: WindowQueue::new(ROOM * options.workers, options.order == PageOrder::Lazy),
             space: None,
             planner: None,
             progress: Progress::Unknown(range),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Bytes of additional pages that may wait in the first window.
-const FIRST_ROOM: usize = 3 << 20;
+const FIRST_ROOM: usize = 2 << 20;
 
 /// The memory for pages that wait in the queue.
 pub(super) struct Room {

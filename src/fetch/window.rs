@@ -23,9 +23,8 @@ const MAX_PARTS: u64 = 64;
 /// Number of parts of a range whose batches are not in date order.
 const EVEN_PARTS: usize = 16;
 
-/// Bytes of pages per worker that may wait in all windows but the first, and the most for all workers.
+/// Bytes of pages per worker that may wait in all windows but the first.
 pub(super) const ROOM: usize = 5 << 19;
-pub(super) const MAX_ROOM: usize = 6 << 20;
 
 /// A window that was fetched.
 #[derive(Clone, Copy, Debug)]
