@@ -27,7 +27,7 @@ pub(super) fn build(context: &Context) -> anyhow::Result<Runtime> {
 }
 
 /// How a run ended.
-pub(super) enum Ended {
+pub(super) enum RunEnd {
     Finished(anyhow::Result<()>),
     Signalled(Kind),
 }
@@ -37,7 +37,7 @@ pub(super) fn until_signal<W>(
     context: &Context,
     work: W,
     wait: impl AsyncFnOnce(Kind, &mut Signals) -> Kind,
-) -> anyhow::Result<Ended>
+) -> anyhow::Result<RunEnd>
 where
     W: AsyncFnOnce(Context) -> anyhow::Result<()> + Send + 'static,
 {
@@ -69,12 +69,12 @@ where
         }
     });
     match ended {
-        Ok(Ok((ended, _runtime))) => Ok(Ended::Finished(ended)),
+        Ok(Ok((ended, _runtime))) => Ok(RunEnd::Finished(ended)),
         Ok(Err(_)) => match thread.join() {
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(()) => Err(anyhow::anyhow!("the run ended without a result")),
         },
-        Err(kind) => Ok(Ended::Signalled(kind)),
+        Err(kind) => Ok(RunEnd::Signalled(kind)),
     }
 }
 
@@ -103,8 +103,8 @@ where
         kind
     })?;
     match ended {
-        Ended::Finished(ended) => ended,
-        Ended::Signalled(kind) => {
+        RunEnd::Finished(ended) => ended,
+        RunEnd::Signalled(kind) => {
             terminal::silence();
             cleanup.sweep();
             cleanup.settle();

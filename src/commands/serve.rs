@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::context::Context;
-use super::runtime::{self, Ended};
+use super::runtime::{self, RunEnd};
 use crate::archive::WatchedArchive;
 use crate::cli::{ServeArgs, ServeFormat};
 use crate::error::{Failure, Kind};
@@ -56,8 +56,8 @@ pub(super) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<()> {
         },
     )?;
     match ended {
-        Ended::Finished(ended) => ended,
-        Ended::Signalled(kind) => {
+        RunEnd::Finished(ended) => ended,
+        RunEnd::Signalled(kind) => {
             let message = if is_ready.load(Ordering::SeqCst) {
                 "stopped at once, with requests still open"
             } else {

@@ -13,14 +13,14 @@ use crate::error::Kind;
 use crate::terminal::{self, Terminal};
 
 /// How a run ended.
-struct Ended {
+struct CommandOutput {
     code: u8,
     stdout: String,
     stderr: String,
 }
 
 /// Runs a command line, and collects what it writes.
-fn run(args: &[&str]) -> Ended {
+fn run(args: &[&str]) -> CommandOutput {
     let args: Vec<OsString> = ["trayscan"]
         .iter()
         .chain(args)
@@ -32,7 +32,7 @@ fn run(args: &[&str]) -> Ended {
     let _entered = terminal.enter();
     let code = crate::run_with(&Context::new(terminal.clone()), &args, early);
     let [stdout, stderr] = terminal.written();
-    Ended {
+    CommandOutput {
         code,
         stdout,
         stderr,
@@ -54,7 +54,7 @@ impl Home {
     }
 
     /// Runs a command line with the config file.
-    fn run(&self, args: &[&str]) -> Ended {
+    fn run(&self, args: &[&str]) -> CommandOutput {
         let config = format!("--config={}", self.path("config.toml"));
         run(&[args, &[&*config]].concat())
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::path::{others_may_read, warn_readable};
-use super::profile::{ConfigFile, Problem, Profile};
+use super::profile::{ConfigFile, ConfigProblem, Profile};
 use crate::analysis::Targets;
 use crate::client::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
@@ -57,7 +57,7 @@ pub(super) fn read(path: Option<&Path>, requested: Option<&str>) -> Result<Chose
     let chosen = file
         .and_then(|file| choose(file, requested))
         .map_err(|problem| {
-            let Problem {
+            let ConfigProblem {
                 message: problem,
                 hint,
             } = problem;
@@ -81,7 +81,7 @@ fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
     }
 }
 
-fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile, Problem> {
+fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile, ConfigProblem> {
     let targets = file.targets()?;
     let preferred = file.default_profile.as_deref();
     let name = requested.or(preferred).unwrap_or("default").to_owned();
@@ -105,7 +105,7 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
                 Some(meant) => format!("did you mean `{meant}`? {available}"),
                 None => available,
             };
-            Err(Problem::new(format!("no profile `{name}`"), hint))
+            Err(ConfigProblem::new(format!("no profile `{name}`"), hint))
         }
     }
 }

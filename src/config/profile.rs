@@ -63,7 +63,7 @@ pub(crate) struct Profile {
 
 impl Profile {
     /// Reads the settings in `table`.
-    pub(crate) fn read(table: Table) -> Result<Self, Problem> {
+    pub(crate) fn read(table: Table) -> Result<Self, ConfigProblem> {
         read(table)
     }
 }
@@ -88,17 +88,17 @@ struct TargetTable {
 
 impl ConfigFile {
     /// Parses a config file.
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+    pub(super) fn parse(text: &str) -> Result<Self, ConfigProblem> {
         read(text.parse().map_err(|error| syntax_problem(text, &error))?)
     }
 
     /// Returns the targets; a crop may be named only once, whatever the case.
-    pub(super) fn targets(&self) -> Result<Targets, Problem> {
+    pub(super) fn targets(&self) -> Result<Targets, ConfigProblem> {
         let mut crops: Vec<(String, Target)> = Vec::new();
         for (crop, target) in &self.targets {
             let name = crop.to_lowercase();
             if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
-                return Err(Problem::new(
+                return Err(ConfigProblem::new(
                     format!("`targets.{crop}` appears twice"),
                     "upper and lower case are the same: keep one of them",
                 ));
@@ -115,27 +115,27 @@ impl ConfigFile {
 }
 
 /// Reads `table`. A problem says where it is.
-fn read<T: DeserializeOwned>(table: Table) -> Result<T, Problem> {
+fn read<T: DeserializeOwned>(table: Table) -> Result<T, ConfigProblem> {
     let table = Value::Table(table);
     serde_path_to_error::deserialize(table.clone()).map_err(|error| {
         let keys = error.path().iter().map_while(|segment| match segment {
             Segment::Map { key } => Some(key.as_str()),
             _ => None,
         });
-        Problem::at(&keys.collect::<Vec<_>>(), &table)
+        ConfigProblem::at(&keys.collect::<Vec<_>>(), &table)
     })
 }
 
 /// Names the line of a mistake. The error's own text would quote it.
-fn syntax_problem(text: &str, error: &toml::de::Error) -> Problem {
+fn syntax_problem(text: &str, error: &toml::de::Error) -> ConfigProblem {
     let start = error.span().map_or(0, |span| span.start);
     let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
     // The error has no other mark of this case; a test pins the wording.
     if error.message().contains("duplicate key") {
         let message = format!("duplicate key or table on line {line}");
-        return Problem::new(message, "keep one of them");
+        return ConfigProblem::new(message, "keep one of them");
     }
-    Problem::new(
+    ConfigProblem::new(
         format!("invalid TOML on line {line}"),
         "write text in quotes: key = \"value\"",
     )
@@ -158,12 +158,12 @@ fn duration<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Duration>, D::
 fn command<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Vec<String>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Command {
-        Line(String),
+    enum CommandLine {
+        Text(String),
         Words(Vec<String>),
     }
-    match Command::deserialize(value)? {
-        Command::Line(line) => {
+    match CommandLine::deserialize(value)? {
+        CommandLine::Text(line) => {
             let shell = if cfg!(windows) {
                 ["cmd", "/C"]
             } else {
@@ -172,8 +172,8 @@ fn command<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Vec<String>>, D
             let words = shell.into_iter().chain([&*line]);
             Ok(Some(words.map(String::from).collect()))
         }
-        Command::Words(words) if words.is_empty() => Err(D::Error::custom(INVALID)),
-        Command::Words(words) => Ok(Some(words)),
+        CommandLine::Words(words) if words.is_empty() => Err(D::Error::custom(INVALID)),
+        CommandLine::Words(words) => Ok(Some(words)),
     }
 }
 
@@ -194,12 +194,12 @@ fn percentage<'de, D: Deserializer<'de>, const MOST: u32>(
 
 /// What is wrong in a config file, and what to do.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct ConfigProblem {
     pub(super) message: String,
     pub(super) hint: String,
 }
 
-impl Problem {
+impl ConfigProblem {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -282,7 +282,7 @@ mod tests {
 
     fn explained(text: &str) -> (String, String) {
         let file = ConfigFile::parse(text).and_then(|file| file.targets().map(drop));
-        let Problem { message, hint } = file.expect_err(text);
+        let ConfigProblem { message, hint } = file.expect_err(text);
         (message, hint)
     }
 

@@ -12,7 +12,7 @@ use super::Storage;
 use super::cloud::Upload;
 use super::escaping::Escapes;
 use super::location::Location;
-use super::target::Target;
+use super::target::OutputTarget;
 use super::temp_file::{PartFiles, TempFile};
 use super::transaction::Transaction as _;
 use crate::batch::digest::hexadecimal;
@@ -46,7 +46,7 @@ pub(crate) struct Published {
 
 /// Counts and hashes the bytes written to the target.
 struct HashingWriter {
-    target: Target,
+    target: OutputTarget,
     bytes: u64,
     /// `None` if no checksum is needed.
     hash: Option<Sha256>,
@@ -102,7 +102,7 @@ impl Storage {
         compression: Compression,
         no_clobber: bool,
     ) -> Result<EncodedOutput, Failure> {
-        let target = Target::open(location, no_clobber, true, None, self)?;
+        let target = OutputTarget::open(location, no_clobber, true, None, self)?;
         EncodedOutput::new(target, compression, location.is_stdout())
     }
 
@@ -114,7 +114,7 @@ impl Storage {
         no_clobber: bool,
         parts: Option<&mut PartFiles>,
     ) -> Result<EncodedOutput, Failure> {
-        let target = Target::open(location, no_clobber, false, parts, self)?;
+        let target = OutputTarget::open(location, no_clobber, false, parts, self)?;
         EncodedOutput::new(target, compression, false)
     }
 }
@@ -145,7 +145,7 @@ impl Storage {
 }
 
 impl EncodedOutput {
-    fn new(target: Target, compression: Compression, live: bool) -> Result<Self, Failure> {
+    fn new(target: OutputTarget, compression: Compression, live: bool) -> Result<Self, Failure> {
         let name = target.name().to_owned();
         let hashing = HashingWriter {
             target,
@@ -289,7 +289,7 @@ impl EncodedOutput {
 
 /// Complete output that is ready to be published.
 pub(crate) struct FinishedOutput {
-    target: Target,
+    target: OutputTarget,
     published: Published,
 }
 
@@ -305,7 +305,7 @@ impl FinishedOutput {
         for target in &mut targets {
             target.prepare()?;
         }
-        Target::commit(targets)?;
+        OutputTarget::commit(targets)?;
         Ok(published)
     }
 }

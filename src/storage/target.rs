@@ -17,13 +17,13 @@ use super::transaction::{Stream, Transaction};
 use crate::error::{Failure, Kind};
 
 /// An output of any kind, as a [`Transaction`].
-pub(super) enum Target {
+pub(super) enum OutputTarget {
     Stream(Stream),
     File(Box<LocalFile>),
     Object(Box<Upload>),
 }
 
-impl Target {
+impl OutputTarget {
     /// Opens `location`, and fails now if it cannot be written. If it is not `alone` but one of many outputs,
     /// an error of an object shows up later, and a local file is one of `parts`.
     pub(super) fn open(
@@ -118,7 +118,7 @@ impl Target {
     }
 }
 
-impl Deref for Target {
+impl Deref for OutputTarget {
     type Target = dyn Transaction;
 
     fn deref(&self) -> &Self::Target {
@@ -130,7 +130,7 @@ impl Deref for Target {
     }
 }
 
-impl DerefMut for Target {
+impl DerefMut for OutputTarget {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
             Self::Stream(stream) => stream,

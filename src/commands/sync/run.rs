@@ -14,7 +14,7 @@ use crate::batch::range::{Range, written};
 use crate::cli::SyncArgs;
 use crate::commands::context::Context;
 use crate::commands::messages::{count, issue_warnings};
-use crate::commands::runtime::Ended;
+use crate::commands::runtime::RunEnd;
 use crate::commands::source::ServiceSource;
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
@@ -57,9 +57,9 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
         },
     )?;
     match ended {
-        Ended::Finished(ended) => ended,
+        RunEnd::Finished(ended) => ended,
         // What is not committed is rolled back when the archive is next opened.
-        Ended::Signalled(kind) => Err(Failure::new(kind, kind.meaning()).into()),
+        RunEnd::Signalled(kind) => Err(Failure::new(kind, kind.meaning()).into()),
     }
 }
 
