@@ -64,7 +64,7 @@ impl Page {
 
     /// Returns the memory used by the page.
     pub(crate) fn size(&self) -> usize {
-        let texts: usize = self.texts.iter().map(|text| text.len()).sum();
+        let texts: usize = self.texts.iter().map(|text| text.capacity()).sum();
         texts + self.batches.len() * size_of::<(Batch, Digest)>()
     }
 

@@ -15,7 +15,7 @@ use crate::batch::range::Range;
 const MAX_PAGES: f64 = 4.0;
 /// Bytes of all pages that may be received at the same time, if they are larger than usual.
 const IN_FLIGHT: usize = 8 << 20;
-const USUAL_PAGE: usize = 1 << 20;
+const USUAL_PAGE: usize = 3 << 19;
 /// Windows are a little shorter than whole pages: a batch too many costs another request.
 const SLACK: f64 = 0.1;
 /// Minimum number of batches that prove an order.
