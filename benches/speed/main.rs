@@ -18,6 +18,9 @@ mod client;
 // The machine and the versions of the programs.
 mod facts;
 
+// A minimal service that sends prepared pages.
+mod pages;
+
 // Runs programs and measures their time and memory.
 mod programs;
 

@@ -9,6 +9,9 @@ mod latency;
 // Peak resident memory.
 mod memory;
 
+// Other legal spellings of the same JSON.
+mod shapes;
+
 // `trayscan serve` compared with a minimal server.
 mod serve;
 
@@ -27,10 +30,11 @@ const ROUNDS: usize = 5;
 type Row = (&'static str, fn(&Setup) -> Vec<Line>);
 
 /// The rows by name, in table order.
-pub(crate) const ROWS: [Row; 15] = [
+pub(crate) const ROWS: [Row; 16] = [
     ("ndjson", files::ndjson),
     ("json", files::json),
     ("csv", files::csv),
+    ("shapes", shapes::shapes),
     ("v1", files::version_1),
     ("jq", files::jq),
     ("growth", files::growth),
