@@ -84,7 +84,10 @@ impl ArchivePages<'_> {
         let mut page = Page::default();
         for (row, span) in rows {
             let batch = match Batch::scan(&texts, span.start) {
-                Some((batch, length)) if length == span.len() => Some(batch),
+                Some((batch, length)) if length == span.len() => {
+                    self.findings.absent |= batch.absent();
+                    Some(batch)
+                }
                 _ => self.unusual(row, &texts[span])?,
             };
             if let Some(batch) = batch.filter(|batch| self.range.holds_creation(batch)) {

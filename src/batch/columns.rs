@@ -118,6 +118,16 @@ pub(crate) const WARNINGS: usize = 17;
 /// All columns, one bit each.
 pub(crate) const ALL_COLUMNS: u32 = (1 << COLUMNS.len()) - 1;
 
+/// The columns that may be null or absent, one bit each.
+pub(crate) const NULLABLE_COLUMNS: u32 = {
+    let (mut columns, mut column) = (0, 0);
+    while column < COLUMNS.len() {
+        columns |= (COLUMNS[column].nullable as u32) << column;
+        column += 1;
+    }
+    columns
+};
+
 /// Returns the index of the column called `name`.
 pub(crate) fn find_column(name: &str) -> Option<usize> {
     COLUMNS.iter().position(|column| column.name == name)

@@ -10,7 +10,7 @@
 
 use std::sync::LazyLock;
 
-use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
+use xxhash_rust::xxh3::{xxh3_64_with_secret, xxh3_128_with_secret};
 
 use super::Batch;
 
@@ -52,9 +52,11 @@ impl Digest {
     }
 
     pub(crate) fn of(batch: &Batch) -> Self {
-        static KEY: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
-        let id = xxh3_128_with_seed(batch.id().as_bytes(), *KEY);
-        let content = xxh3_64_with_seed(batch.canonical().as_bytes(), *KEY);
+        // A secret is faster than a seed, from which one would be made for each batch.
+        static KEY: LazyLock<[u8; 192]> =
+            LazyLock::new(|| std::array::from_fn(|_| fastrand::u8(..)));
+        let id = xxh3_128_with_secret(batch.id().as_bytes(), &*KEY);
+        let content = batch.content_hash(|bytes| xxh3_64_with_secret(bytes, &*KEY));
         Self {
             shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
             known: DedupEntry {

@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use memchr::memchr;
 
-use super::columns::{ALL_COLUMNS, BATCH_ID, COLUMNS, CREATION_DATE};
-use super::json::scan;
+use super::columns::{ALL_COLUMNS, BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
+use super::json::scan::{self, OPENINGS, hex};
 use super::timestamp::Timestamp;
+
+/// Positions of values, each as start and end.
+pub(super) type Spans = [(u16, u16); COLUMNS.len()];
 
 /// Positions of the values in the text of a batch, relative to its start.
 #[derive(Clone, Debug)]
 pub(super) enum Index {
     /// All fields are present and valid, in the order of the interface, without any others.
-    Usual([(u16, u16); COLUMNS.len()]),
+    Usual(Spans),
     Other(Box<GeneralIndex>),
 }
 
@@ -40,20 +43,29 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Reads the batch at `position` in `page`; returns it with its length. `None` if it is incomplete or not
-    /// written exactly as the interface shows it.
+    /// Reads the batch at `position` in `page`; returns it with its length there. `None` if it is incomplete,
+    /// flawed or rare: see [`Batch::read`].
     pub(crate) fn scan(page: &Arc<String>, position: usize) -> Option<(Self, usize)> {
-        let (spans, length) = scan::object(page.as_bytes().get(position..)?)?;
-        let object = u32::try_from(position).ok()?..u32::try_from(position + length).ok()?;
-        let page = Arc::clone(page);
-        let index = Index::Usual(spans);
+        let found = scan::object(page.get(position..)?)?;
+        let offset = |position: usize| u32::try_from(position).ok();
+        let (page, object) = match found.compact {
+            None => {
+                let object = offset(position)?..offset(position + found.length)?;
+                (Arc::clone(page), object)
+            }
+            Some(compact) => {
+                let object = 0..offset(compact.len())?;
+                (Arc::new(compact), object)
+            }
+        };
+        let index = found.index;
         Some((
             Self {
                 page,
                 object,
                 index,
             },
-            length,
+            found.length,
         ))
     }
 
@@ -67,6 +79,19 @@ impl Batch {
             object,
             index,
         }
+    }
+
+    /// Returns the memory that only this batch uses.
+    pub(super) fn own_size(&self) -> usize {
+        let text = match Arc::strong_count(&self.page) {
+            1 => self.page.capacity(),
+            _ => 0,
+        };
+        let index = match &self.index {
+            Index::Usual(_) => 0,
+            Index::Other(other) => size_of::<GeneralIndex>() + size_of_val(&other.unknown[..]),
+        };
+        text + index
     }
 
     /// Returns the whole object as received.
@@ -100,9 +125,17 @@ impl Batch {
         }
     }
 
-    /// Returns whether all fields are present and valid, in order, without any others.
-    pub(crate) fn is_usual(&self) -> bool {
-        matches!(self.index, Index::Usual(_))
+    /// Returns which nullable fields are absent, one bit each.
+    pub(crate) fn absent(&self) -> u32 {
+        NULLABLE_COLUMNS & !self.columns()
+    }
+
+    /// Returns whether all values are valid, and no required one is absent.
+    pub(crate) fn is_valid(&self) -> bool {
+        match &self.index {
+            Index::Usual(_) => true,
+            Index::Other(other) => other.flawed == 0,
+        }
     }
 
     /// Returns `column` as plain text: strings without quotes, other values as received.
@@ -110,15 +143,24 @@ impl Batch {
         self.json(column).map(unquote)
     }
 
-    /// Returns the text of `column` without quotes but with escapes. `None` if it is null, or if the batch is
-    /// not usual.
+    /// Returns the text of `column` without quotes; only text may have escapes. `None` if the value is null or
+    /// needs a closer look.
     pub(crate) fn inside(&self, column: usize) -> Option<&str> {
-        let Index::Usual(spans) = &self.index else {
-            return None;
+        let json = match &self.index {
+            Index::Usual(spans) => {
+                let (start, end) = spans[column];
+                self.slice(&(u32::from(start)..u32::from(end)))
+            }
+            Index::Other(other) if other.flawed & (1 << column) != 0 => return None,
+            Index::Other(other) => {
+                let json = self.slice(other.written[column].as_ref()?);
+                let may_have_escapes = COLUMNS[column].kind == FieldType::Text;
+                if !may_have_escapes && memchr(b'\\', json.as_bytes()).is_some() {
+                    return None;
+                }
+                json
+            }
         };
-        let (start, end) = spans[column];
-        let (start, end) = (u32::from(start), u32::from(end));
-        let json = self.slice(&(start..end));
         match json.as_bytes()[0] {
             b'"' => Some(&json[1..json.len() - 1]),
             b'n' => None,
@@ -146,21 +188,60 @@ impl Batch {
 
     /// Returns the object with its fields in the order of the interface, nullable ones always present, and
     /// unknown ones sorted at the end: the same text for the same content.
-    pub(crate) fn canonical(&self) -> Cow<'_, str> {
-        if let Index::Usual(_) = self.index {
-            return Cow::Borrowed(self.text());
-        }
-        let known = COLUMNS.iter().enumerate().map(|(position, column)| {
-            let value = self.json(position).unwrap_or("null");
-            format!("\"{}\":{value}", column.name)
-        });
-        let unknown = self
-            .unknown()
-            .map(|(name, value)| format!("{name}:{value}"));
-        let mut unknown: Vec<String> = unknown.collect();
+    pub(crate) fn canonical(&self) -> String {
+        let mut text = self.known_part().into_owned();
+        let mut unknown: Vec<(&str, &str)> = self.unknown().collect();
         unknown.sort_unstable();
-        let fields: Vec<String> = known.chain(unknown).collect();
-        Cow::Owned(format!("{{{}}}", fields.join(",")))
+        for (name, value) in unknown {
+            for part in [",", name, ":", value] {
+                text.push_str(part);
+            }
+        }
+        text.push('}');
+        text
+    }
+
+    /// Returns the object with only its known fields, as in [`Batch::canonical`], but without the last brace.
+    fn known_part(&self) -> Cow<'_, str> {
+        let Index::Other(other) = &self.index else {
+            let text = self.text();
+            return Cow::Borrowed(&text[..text.len() - 1]);
+        };
+        let mut text = String::new();
+        // Fields that are in the right order are copied together.
+        let mut copied = Some(0..0);
+        for (opening, written) in OPENINGS.iter().zip(&other.written) {
+            if let (Some(copied), Some(written)) = (&mut copied, written)
+                && written.start as usize == copied.end as usize + opening.len()
+            {
+                copied.end = written.end;
+                continue;
+            }
+            if text.is_empty() {
+                text.reserve(self.text().len() + 64);
+            }
+            text.push_str(copied.map_or("null", |copied| self.slice(&copied)));
+            text.push_str(opening);
+            copied = written.clone();
+        }
+        let rest = copied.map_or("null", |copied| self.slice(&copied));
+        if text.is_empty() {
+            return Cow::Borrowed(rest);
+        }
+        text.push_str(rest);
+        Cow::Owned(text)
+    }
+
+    /// Returns a hash of the content: the same for batches with the same canonical form.
+    pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64) -> u64 {
+        let known = hash(self.known_part().as_bytes());
+        let Index::Other(other) = &self.index else {
+            return known;
+        };
+        // A sum does not depend on the order.
+        let unknown = other.unknown.iter();
+        let unknown = unknown.map(|(name, value)| self.slice(&(name.start..value.end)));
+        unknown.fold(known, |sum, field| sum.wrapping_add(hash(field.as_bytes())))
     }
 
     /// Returns JSON names (in quotes) and values of unknown fields.
@@ -198,6 +279,60 @@ pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
         None => Cow::Borrowed(json),
         Some(content) if memchr(b'\\', content.as_bytes()).is_none() => Cow::Borrowed(content),
         // An unpaired surrogate has no text. With `--lenient`, it is kept as written.
-        Some(content) => serde_json::from_str(json).map_or(Cow::Borrowed(content), Cow::Owned),
+        Some(content) => unescape(content).map_or(Cow::Borrowed(content), Cow::Owned),
+    }
+}
+
+/// Returns the text of a JSON string without its escapes; `None` if one is not valid.
+fn unescape(content: &str) -> Option<String> {
+    let mut text = String::with_capacity(content.len());
+    let mut rest = content;
+    while let Some(position) = memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..position]);
+        let escape = &rest.as_bytes()[position + 1..];
+        let mut length = 1;
+        text.push(match escape.first()? {
+            quoted @ (b'"' | b'\\' | b'/') => char::from(*quoted),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                length = 5;
+                let unit = hex(&escape[1..])?;
+                if (0xd800..0xdc00).contains(&unit) {
+                    length = 11;
+                    let second = hex(escape[5..].strip_prefix(b"\\u")?)?;
+                    let second = second.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+                    char::from_u32(0x10000 + ((unit - 0xd800) << 10 | second))?
+                } else {
+                    char::from_u32(unit)?
+                }
+            }
+            _ => return None,
+        });
+        rest = &rest[position + 1 + length..];
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn escapes_are_read_as_serde_json_reads_them(
+            content in r#"([a-zé]|\\["\\/bfnrtx]|\\u[0-9a-fA-F]{4}|\\ud8[0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\u[0-9g+ ]{0,4}){0,8}"#,
+        ) {
+            let json = format!("\"{content}\"");
+            let judged = serde_json::from_str::<String>(&json).ok();
+            prop_assert_eq!(unescape(&content), judged.clone());
+            let unquoted = unquote(&json);
+            prop_assert_eq!(unquoted.as_ref(), judged.as_deref().unwrap_or(&content));
+        }
     }
 }

@@ -65,7 +65,8 @@ impl Page {
     /// Returns the memory used by the page.
     pub(crate) fn size(&self) -> usize {
         let texts: usize = self.texts.iter().map(|text| text.capacity()).sum();
-        texts + self.batches.len() * size_of::<(Batch, Digest)>()
+        let batches: usize = self.batches.iter().map(Batch::own_size).sum();
+        texts + batches + self.batches.len() * size_of::<(Batch, Digest)>()
     }
 
     /// Clears the page; returns the buffers of its texts that are not shared with other owners.

@@ -72,7 +72,7 @@ impl Representation {
     /// Passes what is kept of `batch` to `take`.
     pub(crate) fn of<T>(self, batch: &Batch, take: impl FnOnce(&dyn Values) -> T) -> T {
         match self {
-            _ if batch.is_usual() => take(batch),
+            _ if batch.is_valid() => take(batch),
             Self::Json => take(batch),
             Self::Text => take(&AsText(batch)),
             Self::Typed => take(&Typed(batch)),
@@ -91,11 +91,9 @@ impl Values for Batch {
 
     fn encode(&self, column: usize, form: &mut Vec<u8>) {
         let kind = COLUMNS[column].kind;
-        if self.is_usual() {
-            let text = self.inside(column).unwrap_or_default();
-            if let Some(text) = canonical_slice(kind, text) {
-                return put(form, text, 0);
-            }
+        let inside = self.inside(column);
+        if let Some(text) = inside.and_then(|text| canonical_slice(kind, text)) {
+            return put(form, text, 0);
         }
         match self.json(column) {
             Some(json) if !has_type(kind, json) => put(form, json, WRONG_TYPE),
@@ -157,7 +155,7 @@ fn has_type(kind: FieldType, json: &str) -> bool {
     }
 }
 
-/// Returns the canonical form of a value in a usual batch; `None` if more than its end must change.
+/// Returns the canonical form of a valid value; `None` if more than its end must change.
 fn canonical_slice(kind: FieldType, text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     match kind {

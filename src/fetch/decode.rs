@@ -115,8 +115,11 @@ impl PageDecoder {
             info,
             decoded,
         } = self;
-        decoded.page.texts.push(Arc::clone(text));
+        let owners = Arc::strong_count(text);
         let fed = splitter.feed(text, &mut |item| decoded.take(item, *lenient, info));
+        if Arc::strong_count(text) > owners {
+            decoded.page.texts.push(Arc::clone(text));
+        }
         fed.map_err(|error| match (error, splitter.exceeded_limit()) {
             (ParseError::Broken(why), Some(place)) => {
                 ParseError::Broken(format!("{info}, {place}: {why}"))
@@ -154,6 +157,7 @@ impl DecodedPage {
         self.received += 1;
         let text = match item {
             Item::Batch(batch) => {
+                self.issues.absent |= batch.absent();
                 self.page.push(batch);
                 return Ok(());
             }

@@ -70,7 +70,11 @@ pub(crate) const LEFT_OUT_LIMIT: usize = 20;
 
 /// Unknown fields, in a format that cannot store them.
 #[derive(Default)]
-pub(crate) struct LeftOut(pub(crate) BTreeSet<String>);
+pub(crate) struct LeftOut {
+    names: BTreeSet<String>,
+    /// The JSON names of the latest batches by place: most batches have the same ones.
+    latest: Vec<String>,
+}
 
 impl LeftOut {
     /// Adds the unknown fields of `batch`, unless the user chose fields by name.
@@ -78,20 +82,21 @@ impl LeftOut {
         if fields.named {
             return;
         }
-        for (name, _) in batch.unknown() {
-            // One name past the limit shows that there are more.
-            if self.0.len() > LEFT_OUT_LIMIT {
-                return;
+        for (place, (name, _)) in batch.unknown().enumerate() {
+            match self.latest.get_mut(place) {
+                Some(latest) if latest == name => continue,
+                Some(latest) => name.clone_into(latest),
+                None => self.latest.push(name.to_owned()),
             }
-            let name = unquote(name);
-            if !self.0.contains(name.as_ref()) {
-                self.0.insert(name.into_owned());
+            // One name past the limit shows that there are more.
+            if self.names.len() <= LEFT_OUT_LIMIT {
+                self.names.insert(unquote(name).into_owned());
             }
         }
     }
 
     pub(crate) fn names(self) -> Vec<String> {
-        self.0.into_iter().collect()
+        self.names.into_iter().collect()
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo
                 // A field that was not sent is null.
                 columns: ALL_COLUMNS,
                 schema: Schema::Fixed,
-                known_valid: batch.is_usual(),
+                known_valid: batch.is_valid(),
                 place: RecordPlace::Batch(count),
             };
             if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {

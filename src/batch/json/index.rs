@@ -10,6 +10,7 @@ use memchr::{memchr, memrchr};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::scan::NAME_LIMIT;
 use crate::batch::indexed::{GeneralIndex, Index};
 use crate::batch::{
     BATCH_ID, Batch, COLUMNS, Column, FieldType, Timestamp, decimal, find_column, unquote,
@@ -17,8 +18,6 @@ use crate::batch::{
 
 /// Maximum number of fields in a batch, known and unknown.
 const FIELD_LIMIT: usize = 1000;
-/// Maximum length of a field name in bytes.
-const NAME_LIMIT: usize = 1024;
 
 /// How a batch violates the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,12 @@
 //! JSON: splits a response into batches, and finds the values in each batch.
 //!
-//! `split.rs` reads a response piece by piece. `scan.rs` is the fast path for a batch written exactly as the
-//! interface shows it; `index.rs` parses any other.
+//! `split.rs` reads a response piece by piece. `scan.rs` reads a batch without flaws in one pass; `index.rs` says
+//! what is wrong with any other.
+
+/// Maximum size of one value; a batch is usually below a kilobyte.
+const VALUE_LIMIT: usize = 1 << 20;
+/// Maximum number of whitespace characters in a row.
+const BLANK_LIMIT: usize = 1 << 16;
 
 pub(crate) mod index;
 pub(crate) mod scan;

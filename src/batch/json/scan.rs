@@ -1,31 +1,338 @@
-//! The fast path: finds the values of a batch that is written exactly as the interface shows it, with all
-//! fields in order, no whitespace, and no flaws.
+//! Finds the values of a batch in one pass, whatever the order of its fields.
 //!
-//! This is only a shortcut. Anything unusual (another order, an additional or missing field, whitespace, an
-//! escape that needs decoding, a flaw) is left to `serde_json` and `index.rs`. A batch that is accepted here
-//! must have the same result there; the tests compare the two.
+//! The usual batch (all fields in the order of the interface, and no others) has a compact index. Absent and
+//! further fields have a general one. What is left to `serde_json` and `index.rs`: batches with a flaw, which
+//! need a message, and rare spellings (an escape in a name, a date or a number, a leap second). A batch that is
+//! accepted here must have the same result there; the tests compare the two.
 
-use crate::batch::{BATCH_ID, COLUMNS, FieldType};
+use std::ops::Range;
+
+use super::{BLANK_LIMIT, VALUE_LIMIT};
+use crate::batch::indexed::{GeneralIndex, Index, Spans};
+use crate::batch::{BATCH_ID, COLUMNS, Column, FieldType};
 
 /// Any integer with at most this many digits fits.
 const SAFE_DIGITS: usize = 18;
+/// Maximum length of a field name in bytes.
+pub(super) const NAME_LIMIT: usize = 1024;
+/// Maximum number of unknown fields: each may have to be compared with all others.
+const MAX_UNKNOWN: usize = 32;
+/// Room for unknown fields, if there are any.
+const UNKNOWN_ROOM: usize = 8;
+/// Maximum nesting of unknown values.
+const MAX_DEPTH: usize = 32;
+/// Room for a batch without the whitespace between its tokens.
+const COMPACT_ROOM: usize = 768;
 
-/// Positions of the values, each as start and end.
-type Spans = [(u16, u16); COLUMNS.len()];
+/// A batch that was found.
+pub(in crate::batch) struct Found {
+    pub(in crate::batch) index: Index,
+    /// Its length in the text.
+    pub(in crate::batch) length: usize,
+    /// The batch without whitespace between its tokens, if it has any. The index refers to it.
+    pub(in crate::batch) compact: Option<String>,
+}
 
-/// Reads the object at the start of `text`; returns the positions of its values, and its length.
-pub(crate) fn object(text: &[u8]) -> Option<(Spans, usize)> {
+/// Reads the object at the start of `text`; `None` if it is incomplete, flawed or rare.
+pub(in crate::batch) fn object(text: &str) -> Option<Found> {
+    let bytes = text.as_bytes();
     let mut spans = Spans::default();
     let mut position = 0;
-    // One call per column, so that the compiler knows names, lengths and types.
-    macro_rules! columns {
-        ($($column:literal)*) => {
-            $(position = field::<$column>(text, position, &mut spans)?;)*
-            const { assert!([$($column),*].len() == COLUMNS.len()) };
-        };
+    let usual = 'usual: {
+        // One call per column, so that the compiler knows names, lengths and types.
+        macro_rules! columns {
+            ($($column:literal)*) => {
+                $(match field::<$column>(bytes, position, &mut spans) {
+                    Some(end) => position = end,
+                    None => break 'usual $column,
+                })*
+                const { assert!([$($column),*].len() == COLUMNS.len()) };
+            };
+        }
+        columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+        COLUMNS.len()
+    };
+    if usual == COLUMNS.len() && bytes.get(position) == Some(&b'}') {
+        return Some(Found {
+            index: Index::Usual(spans),
+            length: position + 1,
+            compact: None,
+        });
     }
-    columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
-    (text.get(position) == Some(&b'}')).then_some((spans, position + 1))
+    let mut reader = Reader {
+        text,
+        position,
+        compact: String::new(),
+        copied: 0,
+        index: GeneralIndex::default(),
+        expected: usual,
+        is_ordered: true,
+        unknown_names: 0,
+    };
+    for (written, (start, end)) in reader.index.written.iter_mut().zip(&spans[..usual]) {
+        *written = Some(u32::from(*start)..u32::from(*end));
+    }
+    reader.finish()
+}
+
+/// Reads fields in any order, with or without whitespace between tokens.
+struct Reader<'a> {
+    text: &'a str,
+    position: usize,
+    /// The text up to `copied` without whitespace between tokens; empty if there is none.
+    compact: String,
+    copied: usize,
+    /// Positions in the compact text.
+    index: GeneralIndex,
+    /// The column that probably follows, and whether all columns did so far.
+    expected: usize,
+    is_ordered: bool,
+    /// A bit for each unknown name, so that few must be compared.
+    unknown_names: u64,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the remaining fields.
+    fn finish(mut self) -> Option<Found> {
+        let mut is_first = self.position == 0;
+        loop {
+            self.skip()?;
+            match self.take()? {
+                b'{' if is_first => is_first = false,
+                b',' if !is_first => {}
+                b'}' if !is_first => break,
+                _ => return None,
+            }
+            self.field()?;
+        }
+        let mut columns = COLUMNS.iter().zip(&self.index.written);
+        let is_complete = columns.all(|(column, written)| column.nullable || written.is_some());
+        if !is_complete || self.offset() > VALUE_LIMIT {
+            return None;
+        }
+        let has_compact = self.copied > 0;
+        if has_compact {
+            self.flush();
+        }
+        Some(Found {
+            index: match self.usual_spans() {
+                Some(spans) => Index::Usual(spans),
+                None => Index::Other(Box::new(self.index)),
+            },
+            length: self.position,
+            compact: has_compact.then_some(self.compact),
+        })
+    }
+
+    /// Returns a compact index, if the batch is usual apart from whitespace.
+    fn usual_spans(&self) -> Option<Spans> {
+        if !self.is_ordered || !self.index.unknown.is_empty() {
+            return None;
+        }
+        let mut spans = Spans::default();
+        for (span, written) in spans.iter_mut().zip(&self.index.written) {
+            let written = written.as_ref()?;
+            *span = (written.start.try_into().ok()?, written.end.try_into().ok()?);
+        }
+        Some(spans)
+    }
+
+    /// Reads a name and its value.
+    fn field(&mut self) -> Option<()> {
+        self.skip()?;
+        let start = self.offset();
+        let column = self.name()?;
+        let name = self.span(start)?;
+        self.skip()?;
+        if self.take()? != b':' {
+            return None;
+        }
+        self.skip()?;
+        let start = self.offset();
+        let Some(column) = column else {
+            self.value(MAX_DEPTH)?;
+            let value = self.span(start)?;
+            return self.add_unknown(name, value);
+        };
+        self.position += known(&COLUMNS[column], self.rest())?;
+        let value = self.span(start)?;
+        self.is_ordered &= column == self.expected;
+        self.expected = column + 1;
+        let before = self.index.written[column].replace(value);
+        before.is_none().then_some(())
+    }
+
+    /// Reads a name; returns its column, if it has one. An escape in a name is rare.
+    fn name(&mut self) -> Option<Option<usize>> {
+        let rest = self.rest();
+        if let Some(expected) = OPENINGS.get(self.expected) {
+            let name = &expected.as_bytes()[1..expected.len() - 1];
+            if rest.starts_with(name) {
+                self.position += name.len();
+                return Some(Some(self.expected));
+            }
+        }
+        let content = rest.strip_prefix(b"\"")?;
+        let length = plain(content)?;
+        if content[length] != b'"' || length > NAME_LIMIT {
+            return None;
+        }
+        self.position += length + 2;
+        Some(column(&content[..length]))
+    }
+
+    fn add_unknown(&mut self, name: Range<u32>, value: Range<u32>) -> Option<()> {
+        let bytes = self.slice(&name);
+        let bit = 1 << ((bytes[bytes.len() / 2] ^ bytes[bytes.len() - 2]) % 64);
+        let unknown = &self.index.unknown;
+        let is_new = self.unknown_names & bit == 0
+            || unknown.iter().all(|(other, _)| self.slice(other) != bytes);
+        if !is_new || unknown.len() == MAX_UNKNOWN {
+            return None;
+        }
+        if unknown.is_empty() {
+            self.index.unknown.reserve(UNKNOWN_ROOM);
+        }
+        self.unknown_names |= bit;
+        self.index.unknown.push((name, value));
+        Some(())
+    }
+
+    /// Reads any value.
+    fn value(&mut self, depth: usize) -> Option<()> {
+        let rest = self.rest();
+        self.position += match rest.first()? {
+            b'"' => any_string(rest)?,
+            b'{' | b'[' if depth > 0 => return self.container(depth),
+            b'n' => rest.starts_with(b"null").then_some(4)?,
+            b't' | b'f' => boolean(rest)?,
+            _ => number(rest)?,
+        };
+        Some(())
+    }
+
+    /// Reads an object or an array.
+    fn container(&mut self, depth: usize) -> Option<()> {
+        let is_object = self.take()? == b'{';
+        let end = if is_object { b'}' } else { b']' };
+        self.skip()?;
+        if self.rest().first() == Some(&end) {
+            self.position += 1;
+            return Some(());
+        }
+        loop {
+            self.skip()?;
+            if is_object {
+                self.position += any_string(self.rest())?;
+                self.skip()?;
+                if self.take()? != b':' {
+                    return None;
+                }
+                self.skip()?;
+            }
+            self.value(depth - 1)?;
+            self.skip()?;
+            match self.take()? {
+                b',' => {}
+                byte if byte == end => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.position..]
+    }
+
+    /// Takes a byte.
+    #[inline]
+    fn take(&mut self) -> Option<u8> {
+        let byte = *self.text.as_bytes().get(self.position)?;
+        self.position += 1;
+        Some(byte)
+    }
+
+    /// Skips whitespace, unless it is too much.
+    #[inline]
+    fn skip(&mut self) -> Option<()> {
+        if *self.text.as_bytes().get(self.position)? > b' ' {
+            return Some(());
+        }
+        self.flush();
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.position).is_some_and(is_blank) {
+            self.position += 1;
+        }
+        let length = self.position - self.copied;
+        self.copied = self.position;
+        (length <= BLANK_LIMIT).then_some(())
+    }
+
+    /// Copies the text up to the position.
+    fn flush(&mut self) {
+        if self.compact.is_empty() {
+            self.compact.reserve(COMPACT_ROOM);
+        }
+        self.compact
+            .push_str(&self.text[self.copied..self.position]);
+        self.copied = self.position;
+    }
+
+    /// Returns the position in the compact text.
+    #[inline]
+    fn offset(&self) -> usize {
+        self.compact.len() + self.position - self.copied
+    }
+
+    /// Returns the positions in the compact text from `start` on.
+    fn span(&self, start: usize) -> Option<Range<u32>> {
+        Some(start.try_into().ok()?..self.offset().try_into().ok()?)
+    }
+
+    /// Returns a part of the compact text that has no whitespace in it.
+    fn slice(&self, span: &Range<u32>) -> &[u8] {
+        let (start, end) = (span.start as usize, span.end as usize);
+        match start.checked_sub(self.compact.len()) {
+            None => &self.compact.as_bytes()[start..end],
+            Some(start) => {
+                &self.text.as_bytes()[self.copied + start..][..end - span.start as usize]
+            }
+        }
+    }
+}
+
+/// Returns the place of a name in [`BY_NAME`].
+const fn slot(name: &[u8]) -> usize {
+    (name.len() * 4 + name[4] as usize) % BY_NAME_SIZE
+}
+
+const BY_NAME_SIZE: usize = 64;
+
+/// The columns by their names. No two share a place.
+const BY_NAME: [u8; BY_NAME_SIZE] = {
+    let mut table = [u8::MAX; BY_NAME_SIZE];
+    let mut column = 0;
+    while column < COLUMNS.len() {
+        let slot = slot(COLUMNS[column].name.as_bytes());
+        assert!(table[slot] == u8::MAX);
+        #[allow(clippy::cast_possible_truncation, reason = "there are few columns")]
+        {
+            table[slot] = column as u8;
+        }
+        column += 1;
+    }
+    table
+};
+
+/// Returns the column with this name.
+#[inline]
+fn column(name: &[u8]) -> Option<usize> {
+    if name.len() < 5 {
+        return None;
+    }
+    let column = usize::from(BY_NAME[slot(name)]);
+    (COLUMNS.get(column)?.name.as_bytes() == name).then_some(column)
 }
 
 /// The text before a value: brace or comma, the name in quotes, and the colon.
@@ -47,7 +354,19 @@ impl<const COLUMN: usize> Opening<COLUMN> {
         bytes[3 + position] = b':';
         bytes
     };
+    const TEXT: &str = match str::from_utf8(Self::BYTES.split_at(Self::LENGTH).0) {
+        Ok(text) => text,
+        Err(_) => panic!("names are text"),
+    };
 }
+
+/// The text before the value of each column in the usual order.
+pub(in crate::batch) const OPENINGS: [&str; COLUMNS.len()] = {
+    macro_rules! openings {
+        ($($column:literal)*) => { [$(Opening::<$column>::TEXT),*] };
+    }
+    openings!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
+};
 
 /// Reads the field of `COLUMN` at `position`; returns its end.
 #[inline]
@@ -56,51 +375,118 @@ fn field<const COLUMN: usize>(text: &[u8], position: usize, spans: &mut Spans) -
     if text.get(position..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
         return None;
     }
-    let column = &COLUMNS[COLUMN];
-    let value = &text[start..];
-    let length = if column.nullable && value.starts_with(b"null") {
-        4
-    } else {
-        match column.kind {
-            FieldType::Text => string(value)?,
-            FieldType::Date => date(value)?,
-            FieldType::Integer => integer(value)?,
-            FieldType::Decimal => decimal(value)?,
-            FieldType::Boolean if value.starts_with(b"true") => 4,
-            FieldType::Boolean if value.starts_with(b"false") => 5,
-            FieldType::Boolean => return None,
-        }
-    };
-    if COLUMN == BATCH_ID && length == 2 {
-        return None;
-    }
-    // Longer objects are left to the general parser.
-    spans[COLUMN] = (start.try_into().ok()?, (start + length).try_into().ok()?);
-    Some(start + length)
+    let end = start + known(&COLUMNS[COLUMN], &text[start..])?;
+    // Longer objects need a general index.
+    spans[COLUMN] = (start.try_into().ok()?, end.try_into().ok()?);
+    Some(end)
 }
 
-/// Returns the length of the string at the start of `text`, including quotes.
+/// Returns the length of the value of `column` at the start of `text`; `None` if it is not valid. The caller
+/// checks what follows it.
 #[inline]
-fn string(text: &[u8]) -> Option<usize> {
-    let mut position = usize::from(text.first() == Some(&b'"'));
-    if position == 0 {
+fn known(column: &Column, text: &[u8]) -> Option<usize> {
+    if column.nullable && text.starts_with(b"null") {
+        return Some(4);
+    }
+    match column.kind {
+        FieldType::Text => {
+            let length = string(text)?;
+            let is_id = column.name.len() == COLUMNS[BATCH_ID].name.len()
+                && column.name == COLUMNS[BATCH_ID].name;
+            (length > 2 || !is_id).then_some(length)
+        }
+        FieldType::Date => date(text),
+        FieldType::Integer => integer(text),
+        FieldType::Decimal => decimal(text),
+        FieldType::Boolean => boolean(text),
+    }
+}
+
+fn boolean(text: &[u8]) -> Option<usize> {
+    if text.starts_with(b"true") {
+        Some(4)
+    } else {
+        text.starts_with(b"false").then_some(5)
+    }
+}
+
+/// Returns the length of the number at the start of `text`.
+fn number(text: &[u8]) -> Option<usize> {
+    let mut position = usize::from(text.first() == Some(&b'-'));
+    let whole = digits(&text[position..]);
+    if whole == 0 || whole > 1 && text[position] == b'0' {
         return None;
     }
-    loop {
-        position += plain(text.get(position..)?)?;
-        match text[position] {
-            b'"' => return Some(position + 1),
-            b'\\'
-                if matches!(
-                    text.get(position + 1)?,
-                    b'"' | b'\\' | b'/' | b'n' | b'r' | b't'
-                ) =>
-            {
-                position += 2;
-            }
-            _ => return None,
+    position += whole;
+    if text.get(position) == Some(&b'.') {
+        let fraction = digits(&text[position + 1..]);
+        position += 1 + fraction;
+        if fraction == 0 {
+            return None;
         }
     }
+    if let Some(b'e' | b'E') = text.get(position) {
+        position += 1;
+        position += usize::from(matches!(text.get(position), Some(b'+' | b'-')));
+        let exponent = digits(&text[position..]);
+        position += exponent;
+        if exponent == 0 {
+            return None;
+        }
+    }
+    Some(position)
+}
+
+/// Returns the length of the string at the start of `text`, including quotes. Its escapes are valid text.
+#[inline]
+fn string(text: &[u8]) -> Option<usize> {
+    string_with(text, |escape| match hex(escape)? {
+        0xdc00..=0xdfff => None,
+        // The other half of the pair follows.
+        0xd800..=0xdbff => {
+            let is_pair =
+                escape.get(4..6)? == b"\\u" && (0xdc00..=0xdfff).contains(&hex(&escape[6..])?);
+            is_pair.then_some(10)
+        }
+        _ => Some(4),
+    })
+}
+
+/// The same, but an escape may be half of a surrogate pair.
+fn any_string(text: &[u8]) -> Option<usize> {
+    string_with(text, |escape| hex(escape).map(|_| 4))
+}
+
+/// Returns the length of a string. `unicode` returns the length of an escape after `\u`; `None` if it is not
+/// valid.
+#[inline]
+fn string_with(text: &[u8], unicode: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    let mut position = 1;
+    loop {
+        position += plain(text.get(position..)?)?;
+        if text[position] == b'"' {
+            return Some(position + 1);
+        }
+        if text[position] != b'\\' {
+            return None;
+        }
+        position += match text.get(position + 1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+            b'u' => 2 + unicode(&text[position + 2..])?,
+            _ => return None,
+        };
+    }
+}
+
+/// Returns the value of the four hexadecimal digits at the start of `text`.
+pub(in crate::batch) fn hex(text: &[u8]) -> Option<u32> {
+    let digits = text.get(..4)?.iter();
+    digits.fold(Some(0), |value, byte| {
+        Some(value? << 4 | char::from(*byte).to_digit(16)?)
+    })
 }
 
 /// The value 1 in each of eight bytes, and the top bit of each.
@@ -136,14 +522,12 @@ fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// Returns the length of the integer at the start of `text`.
+/// Returns the length of the whole number at the start of `text`.
 #[inline]
 fn integer(text: &[u8]) -> Option<usize> {
     let count = digits(text);
     let is_plain = (1..=SAFE_DIGITS).contains(&count) && (text[0] != b'0' || count == 1);
-    // A fraction or an exponent would follow.
-    let ends = matches!(text.get(count)?, b',' | b'}');
-    (is_plain && ends).then_some(count)
+    is_plain.then_some(count)
 }
 
 /// Returns the length of the decimal number in quotes at the start of `text`.
@@ -221,10 +605,10 @@ fn date(text: &[u8]) -> Option<usize> {
         }
     };
     let (month, day) = (two(6), two(9));
-    // The end of February needs the calendar.
     let is_day = (1..=28).contains(&day)
         || (29..=30).contains(&day) && month != 2
-        || day == 31 && has_31_days(month);
+        || day == 31 && has_31_days(month)
+        || day == 29 && is_leap_year(two(1), two(3));
     let fits = digits(year) == 4
         && (1..=12).contains(&month)
         && is_day
@@ -248,6 +632,12 @@ fn date(text: &[u8]) -> Option<usize> {
     }
 }
 
+/// Returns whether a year is a leap year, given its first two digits and its last two.
+fn is_leap_year(century: u8, year: u8) -> bool {
+    let decisive = if year == 0 { century } else { year };
+    decisive.is_multiple_of(4)
+}
+
 fn has_31_days(month: u8) -> bool {
     matches!(month, 1 | 3 | 5 | 7 | 8 | 10 | 12)
 }
@@ -265,7 +655,9 @@ mod tests {
     /// Valid values for a column.
     fn right(column: &Column) -> BoxedStrategy<String> {
         let usual = match column.kind {
-            FieldType::Text => r#""(x|[a-zé =:,}{\[\]]|\\["\\/nrt]){1,40}""#,
+            FieldType::Text => {
+                r#""(x|[a-zé =:,}{\[\]]|\\["\\/bfnrt]|\\u00[0-9a-f]{2}|\\u[0-9A-C][0-9A-F]{3}|\\ud83c\\udf31){1,40}""#
+            }
             FieldType::Date => {
                 r#""20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|\+00:00)""#
             }
@@ -296,117 +688,219 @@ mod tests {
         prop_oneof![4 => near, 1 => "(null|nul|\"|\\{\\}|\\[1\\]|\"\"|)"].boxed()
     }
 
-    /// Objects as the interface shows them, with at most one change.
+    /// Any JSON, or almost.
+    fn any_value() -> BoxedStrategy<String> {
+        let leaf = prop_oneof![
+            r#""([a-zé]|\\["\\/bfnrtu]|\\u[0-9a-fA-F]{4}){0,6}""#,
+            "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,3})?",
+            "null|true|false|01|1\\.|-|nul|\"|",
+        ];
+        leaf.prop_recursive(3, 12, 4, |value| {
+            let name = r#"([a-z]|\\u00[0-9a-f]{2}){0,3}"#;
+            let member =
+                (name, value.clone()).prop_map(|(name, value)| format!("\"{name}\":{value}"));
+            prop_oneof![
+                prop::collection::vec(member, 0..4)
+                    .prop_map(|all| format!("{{{}}}", all.join(","))),
+                prop::collection::vec(value, 0..4).prop_map(|all| format!("[{}]", all.join(","))),
+            ]
+        })
+        .boxed()
+    }
+
+    /// Objects in any order, with absent and further fields, and at most one more change.
     fn objects() -> impl Strategy<Value = String> {
         let values: Vec<_> = COLUMNS.iter().map(right).collect();
         let others: Vec<_> = COLUMNS.iter().map(|column| near(column.kind)).collect();
-        let places = (0..COLUMNS.len(), 0..COLUMNS.len(), 0_usize..900);
-        (values, others, places, 0_u8..12, any::<u8>()).prop_map(
-            |(mut values, others, (from, to, position), change, byte)| {
-                if change < 5 {
-                    values[from].clone_from(&others[from]);
-                }
-                let mut fields: Vec<String> = COLUMNS
-                    .iter()
-                    .zip(&values)
-                    .map(|(column, value)| format!("\"{}\":{value}", column.name))
-                    .collect();
-                match change {
-                    5 => fields.swap(from, to),
-                    6 => drop(fields.remove(from)),
-                    7 => fields.insert(from, "\"more\":[1]".to_owned()),
-                    _ => {}
-                }
-                let mut text = format!("{{{}}}", fields.join(","));
-                match change {
-                    8 if text.is_char_boundary(position) => text.insert(position, ' '),
-                    9 if text.is_char_boundary(position) => text.insert(position, char::from(byte)),
-                    10 if text.is_char_boundary(position) => text.truncate(position),
-                    _ => {}
-                }
-                text
-            },
+        let order = prop_oneof![
+            Just((0..COLUMNS.len()).collect::<Vec<usize>>()),
+            Just((0..COLUMNS.len()).collect::<Vec<usize>>()).prop_shuffle(),
+        ];
+        let absent = prop_oneof![2 => Just(0), 1 => any::<u32>()];
+        let further = (
+            "more|extra|batch_ie|(a|b|\\\\u0061)",
+            any_value(),
+            0..COLUMNS.len(),
+        );
+        let further = prop_oneof![
+            1 => Just(vec![]),
+            1 => prop::collection::vec(further, 0..4),
+        ];
+        let places = (0..COLUMNS.len(), 0_usize..900);
+        (
+            values,
+            others,
+            order,
+            absent,
+            further,
+            places,
+            0_u8..12,
+            any::<u8>(),
         )
+            .prop_map(
+                |(mut values, others, order, absent, further, (from, position), change, byte)| {
+                    if change < 3 {
+                        values[from].clone_from(&others[from]);
+                    }
+                    let mut fields: Vec<String> = order
+                        .iter()
+                        .filter(|&&column| !COLUMNS[column].nullable || absent & (1 << column) == 0)
+                        .map(|&column| format!("\"{}\":{}", COLUMNS[column].name, values[column]))
+                        .collect();
+                    match change {
+                        3 => drop(fields.remove(from % fields.len())),
+                        4 => fields.push(fields[from % fields.len()].clone()),
+                        _ => {}
+                    }
+                    for (name, value, place) in further {
+                        fields.insert(place % fields.len(), format!("\"{name}\":{value}"));
+                    }
+                    let mut text = format!("{{{}}}", fields.join(","));
+                    match change {
+                        5 if text.is_char_boundary(position) => text.insert(position, ' '),
+                        6 if text.is_char_boundary(position) => {
+                            text.insert(position, char::from(byte))
+                        }
+                        7 if text.is_char_boundary(position) => text.truncate(position),
+                        _ => {}
+                    }
+                    text
+                },
+            )
     }
 
     #[test]
-    fn many_of_these_objects_take_the_shortcut() {
+    fn many_of_these_objects_are_read_in_one_pass() {
         let mut runner = TestRunner::deterministic();
         let objects = objects();
         let taken = (0..500).filter(|_| {
             let object = objects.new_tree(&mut runner).expect("an object");
             agrees(&object.current())
         });
-        // Objects without a change, and some whose change has no effect.
+        // Objects without a flaw.
         let taken = taken.count();
-        assert!((50..300).contains(&taken), "{taken}");
+        assert!((100..350).contains(&taken), "{taken}");
     }
 
-    /// Parses `text` both ways and compares; returns whether the fast path was taken.
+    /// Parses `text` both ways and compares; returns whether it was read in one pass.
     fn agrees(text: &str) -> bool {
         let page = Arc::new(format!("[{text},{text}]"));
         let Some((batch, length)) = Batch::scan(&page, 1) else {
             return false;
         };
-        let slow = Batch::read(&page[1..=length]);
-        assert_eq!((&slow.flaws[..], slow.absent), (&[][..], 0), "{text}");
+        let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).ok();
+        assert_eq!(value(&page[1..=length]), value(batch.text()), "{text}");
+        let slow = Batch::read(batch.text());
+        assert_eq!(
+            (&slow.flaws[..], slow.absent),
+            (&[][..], batch.absent()),
+            "{text}"
+        );
         let slow = slow.batch.expect("a batch");
         assert_eq!(batch.text(), slow.text());
+        let hash = |batch: &Batch| batch.content_hash(|bytes| xxhash_rust::xxh3::xxh3_64(bytes));
+        assert_eq!(hash(&batch), hash(&slow));
+        let canonical = Batch::read(&batch.canonical()).batch.expect("a batch");
+        assert_eq!(hash(&batch), hash(&canonical), "{text}");
+        assert_eq!(batch.canonical(), canonical.canonical(), "{text}");
         assert_eq!(batch.canonical(), slow.canonical());
         for column in 0..COLUMNS.len() {
             assert_eq!(batch.member(column), slow.member(column), "{text}");
             assert_eq!(batch.typed(column), slow.typed(column), "{text}");
         }
-        assert_eq!(slow.unknown().count(), 0, "{text}");
+        assert!(slow.unknown().eq(batch.unknown()), "{text}");
         true
     }
 
     fn usual() -> String {
-        let fields: Vec<String> = COLUMNS
-            .iter()
-            .map(|column| {
-                let value = match column.kind {
-                    FieldType::Text => "\"tä\\\"xt\\n\"",
-                    FieldType::Date => "\"2026-05-31T06:00:00.250Z\"",
-                    FieldType::Integer => "12",
-                    FieldType::Decimal => "\"-87.50\"",
-                    FieldType::Boolean => "true",
-                };
-                format!("\"{}\":{value}", column.name)
-            })
-            .collect();
+        let fields: Vec<String> = (0..COLUMNS.len()).map(usual_field).collect();
         format!("{{{}}}", fields.join(","))
     }
 
-    #[test]
-    fn what_is_usual_takes_the_shortcut() {
-        assert!(agrees(&usual()));
-        for date in [
-            "2024-12-30T23:59:59Z",
-            "2024-12-30T23:59:59+00:00",
-            "2024-12-30T23:59:59.123456+00:00",
-        ] {
-            assert!(agrees(&usual().replace("2026-05-31T06:00:00.250Z", date)));
-        }
-        let nulls = COLUMNS.iter().filter(|column| column.nullable);
-        let text = nulls.fold(usual(), |text, column| {
-            let (before, after) = text
-                .split_once(&format!("\"{}\":", column.name))
-                .expect("a field");
-            let end = after.find(",\"").expect("another");
-            format!("{before}\"{}\":null{}", column.name, &after[end..])
-        });
-        assert!(agrees(&text), "{text}");
+    fn usual_field(column: usize) -> String {
+        let value = match COLUMNS[column].kind {
+            FieldType::Text => "\"tä\\\"xt\\n\"",
+            FieldType::Date => "\"2026-05-31T06:00:00.250Z\"",
+            FieldType::Integer => "12",
+            FieldType::Decimal => "\"-87.50\"",
+            FieldType::Boolean => "true",
+        };
+        format!("\"{}\":{value}", COLUMNS[column].name)
     }
 
     #[test]
-    fn what_is_unusual_is_handed_back() {
+    fn every_legal_spelling_is_read_in_one_pass() {
+        assert!(agrees(&usual()));
+        for date in [
+            "2024-12-30T23:59:59Z",
+            "2024-02-29T23:59:59Z",
+            "2000-02-29T23:59:59Z",
+            "2024-12-30T23:59:59+00:00",
+            "2024-12-30T23:59:59.123456+00:00",
+        ] {
+            assert!(
+                agrees(&usual().replace("2026-05-31T06:00:00.250Z", date)),
+                "{date}"
+            );
+        }
+        for text in ["\\u0026", "\\/", "\\b\\f", "\\ud83c\\udf31", "\\u0000"] {
+            assert!(agrees(&usual().replace("tä", text)), "{text}");
+        }
+        for further in [
+            "1",
+            "-0.5e+10",
+            "\"\\ud800\"",
+            "null",
+            "true",
+            "[]",
+            "{}",
+            "[1,[{\"a\":[]}],\"x\"]",
+            "{\"a\":{\"b\":null},\"a\":false}",
+        ] {
+            let field = format!("\"further\":{further}");
+            assert!(
+                agrees(&usual().replace("true}", &format!("true,{field}}}"))),
+                "{further}"
+            );
+            assert!(
+                agrees(&usual().replacen('{', &format!("{{{field},"), 1)),
+                "{further}"
+            );
+        }
+        let fields: Vec<String> = (0..COLUMNS.len()).map(usual_field).collect();
+        for (place, column) in COLUMNS.iter().enumerate() {
+            let mut without = fields.clone();
+            let field = without.remove(place);
+            let absent = format!("{{{}}}", without.join(","));
+            assert_eq!(agrees(&absent), column.nullable, "{}", column.name);
+            without.insert(0, field);
+            assert!(
+                agrees(&format!("{{{}}}", without.join(","))),
+                "{}",
+                column.name
+            );
+            let null = format!("\"{}\":null", column.name);
+            let null = usual().replace(&fields[place], &null);
+            assert_eq!(agrees(&null), column.nullable, "{}", column.name);
+        }
+        let long = usual().replacen("tä", &"x".repeat(u16::MAX.into()), 1);
+        assert!(agrees(&long));
+    }
+
+    #[test]
+    fn what_is_flawed_or_rare_is_handed_back() {
+        let nested = format!("true,\"more\":{}{}}}", "[".repeat(33), "]".repeat(33));
+        let names: Vec<String> = (0..33).map(|number| format!("\"n{number}\":1")).collect();
+        let many = format!("true,{}}}", names.join(","));
         for (from, to) in [
-            ("{\"batch_id\"", "{ \"batch_id\""),
             ("\"tä\\\"xt\\n\",\"batch_name\"", "\"\",\"batch_name\""),
-            ("\"batch_name\":\"tä", "\"batch_name\":\"\\u0041"),
+            ("\"batch_name\":\"tä", "\"batch_name\":\"\\ud800"),
+            ("\"batch_name\":\"tä", "\"batch_name\":\"\\udc00\\ud800"),
+            ("\"batch_name\":\"tä", "\"batch_name\":\"\\u00g0"),
             ("\"batch_name\":\"tä", "\"batch_name\":\"\u{1}"),
+            ("\"batch_name\"", "\"batch\\u005fname\""),
             ("05-31", "02-29"),
+            ("2026-05-31", "2100-02-29"),
             ("05-31", "06-31"),
             ("05-31", "00-01"),
             ("05-31T06", "05-31T24"),
@@ -420,15 +914,82 @@ mod tests {
             (":12,", ":-1,"),
             ("\"-87.50\"", "-87.50"),
             ("\"-87.50\"", "\"-87.\""),
-            ("\"warnings\":true", "\"warnings\":null"),
-            ("true}", "true,\"more\":1}"),
+            ("\"warnings\":true", "\"warnings\":truee"),
+            ("true}", "true,\"more\":1.}"),
+            ("true}", "true,\"more\":[1,]}"),
+            ("true}", "true,\"more\":{\"a\"}}"),
+            ("true}", "true,\"more\":\"\\x\"}"),
+            ("true}", "true,\"more\":1,\"more\":1}"),
+            ("true}", "true,\"warnings\":true}"),
+            ("true}", "true,}"),
+            ("true}", &nested),
+            ("true}", &many),
         ] {
             let text = usual().replacen(from, to, 1);
             assert_ne!(text, usual(), "{from}");
             assert!(!agrees(&text), "{to}");
         }
-        let long = usual().replacen("tä", &"x".repeat(u16::MAX.into()), 1);
+        let long = usual().replacen("tä", &"x".repeat(VALUE_LIMIT), 1);
         assert!(!agrees(&long));
+        let name = format!("true,\"{}\":1}}", "n".repeat(NAME_LIMIT + 1));
+        assert!(!agrees(&usual().replacen("true}", &name, 1)));
+    }
+
+    #[test]
+    fn whitespace_between_tokens_is_dropped() {
+        let text = usual().replacen("true}", "true,\"more\":{\"a b\":[1,{}]}}", 1);
+        for text in [usual(), text] {
+            for blanks in [" ", "\n", "\t", "\r", "\r\n    "] {
+                let spaced = with_blanks(&text, |_| blanks);
+                assert!(agrees(&spaced), "{spaced}");
+                let (batch, _) = Batch::scan(&Arc::new(spaced), 0).expect("a batch");
+                assert_eq!(batch.text(), text);
+                assert!(batch.own_size() >= text.len());
+            }
+            let ends = text.match_indices([',', ':', '}']).map(|(place, _)| place);
+            for place in ends.collect::<Vec<_>>() {
+                let spaced = with_blanks(&text, |at| if at == place { " " } else { "" });
+                assert!(agrees(&spaced), "{spaced}");
+            }
+        }
+        let much = " ".repeat(BLANK_LIMIT + 1);
+        assert!(!agrees(&usual().replacen(':', &format!(":{much}"), 1)));
+        assert!(agrees(&usual().replacen(
+            ':',
+            &format!(":{}", &much[1..]),
+            1
+        )));
+        for (from, to) in [
+            (":12,", ":1 2,"),
+            ("true}", "tr ue}"),
+            ("\"batch_id", "\" batch_id"),
+        ] {
+            assert!(!agrees(&usual().replacen(from, to, 1)), "{to}");
+        }
+    }
+
+    /// Adds `blanks` before and after each structural character, given its place.
+    fn with_blanks<'a>(text: &str, blanks: impl Fn(usize) -> &'a str) -> String {
+        let (mut spaced, mut in_string, mut escaped) = (String::new(), false, false);
+        for (place, character) in text.char_indices() {
+            if in_string {
+                in_string = escaped || character != '"';
+                escaped = !escaped && character == '\\';
+            } else if character == '"' {
+                in_string = true;
+            } else if "{}[],:".contains(character) {
+                let before = if place == 0 { "" } else { blanks(place) };
+                let after = if place + 1 == text.len() {
+                    ""
+                } else {
+                    blanks(place)
+                };
+                spaced.extend([before, character.encode_utf8(&mut [0; 4]), after]);
+                continue;
+            }
+            spaced.push(character);
+        }
+        spaced
     }
 
     #[test]
@@ -474,7 +1035,7 @@ mod tests {
         let text = usual();
         let cut = (0..text.len()).filter_map(|end| text.get(..end));
         for part in cut {
-            assert!(object(part.as_bytes()).is_none(), "{part}");
+            assert!(object(part).is_none(), "{part}");
         }
     }
 
@@ -482,7 +1043,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
         #[test]
-        fn the_shortcut_agrees_with_the_general_road(text in objects()) {
+        fn both_ways_agree(text in objects()) {
             agrees(&text);
         }
 

@@ -12,13 +12,10 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
+use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::{Batch, unquote};
 use crate::text::brief;
 
-/// Maximum size of one value; a batch is well below a kilobyte.
-const VALUE_LIMIT: usize = 1 << 20;
-/// Maximum number of whitespace characters in a row.
-const BLANK_LIMIT: usize = 1 << 16;
 /// Maximum nesting of a value, as in `serde_json`.
 const DEPTH_LIMIT: usize = 127;
 

@@ -1,6 +1,6 @@
 //! The dialect of CSV that the flags choose: delimiter, quotes, decimal comma, and text that Excel would run.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2, memchr3};
 
 use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::error::{self, Failure};
@@ -69,8 +69,10 @@ impl Dialect {
 
     /// Adds a cell and the delimiter after it to `row`, in quotes only if needed.
     pub(super) fn cell(&self, row: &mut Vec<u8>, text: &str) {
-        let is_special = |byte: u8| matches!(byte, b'"' | b'\r' | b'\n') || byte == self.delimiter;
-        if text.bytes().any(is_special) {
+        let bytes = text.as_bytes();
+        let is_quoted =
+            memchr3(b'"', b'\r', b'\n', bytes).is_some() || memchr(self.delimiter, bytes).is_some();
+        if is_quoted {
             row.push(b'"');
             for part in text.split_inclusive('"') {
                 row.extend_from_slice(part.as_bytes());

@@ -148,7 +148,7 @@ impl Receiver<'_, '_> {
             values: batch,
             columns: batch.columns(),
             schema: Schema::Free,
-            known_valid: batch.is_usual(),
+            known_valid: batch.is_valid(),
             place: RecordPlace::Batch(self.count),
         };
         (self.each)(&record).map_err(ReadError::Aborted)
