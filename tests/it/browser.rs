@@ -2,6 +2,12 @@
 //!
 //! The tests run Chromium from the command line, and are skipped with a message if it is not installed.
 
+// Scripts and requests.
+mod hostile;
+
+// Colors.
+mod contrast;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -14,10 +20,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::fake::Batch;
 use crate::fake::live::DAY;
 use crate::harness::{Run, Server};
-use crate::report::{MADE, assert_self_contained, nursery, page, plain, sound};
+use crate::report::{MADE, assert_self_contained, nursery, page, sound};
 
 /// Enough for a page on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -233,140 +238,6 @@ parent.postMessage(JSON.stringify({
 }), '*');
 ";
 
-/// Hostile texts for every text field. A script would change the title; a fetch would ask `hit.example`.
-const HOSTILE: [&str; 22] = [
-    "<script>document.title='pwned'</script>",
-    "</title><script>document.title='pwned'</script>",
-    "</style><script>document.title='pwned'</script>",
-    "<script src=http://hit.example/a.js></script>",
-    "<img src=x onerror=\"document.title='pwned'\">",
-    "<img src=http://hit.example/b.png>",
-    "\"><svg onload=\"document.title='pwned'\">",
-    "'><svg/onload=document.title='pwned'>",
-    "\" onmouseover=\"document.title='pwned'\" autofocus onfocus=\"document.title='pwned'\" x=\"",
-    "' onfocus='document.title=1' '",
-    "</text></svg><iframe srcdoc=\"<script>parent.document.title='pwned'</script>\">",
-    "<svg><animate onbegin=document.title='pwned' attributeName=x dur=1s>",
-    "<style>@import 'http://hit.example/c.css';body{background:url(http://hit.example/d)}</style>",
-    "<link rel=stylesheet href=http://hit.example/e.css>",
-    "<meta http-equiv=refresh content=\"0;url=http://hit.example/f\">",
-    "&lt;script&gt;document.title='pwned'&lt;/script&gt; &#60;b&#62;",
-    "{{ title }} {% include \"page.css\" %} ${7*7} <%= 7*7 %> {{constructor.constructor('document.title=1')()}}",
-    "]]><script>document.title='pwned'</script><![CDATA[",
-    "<!-- --><script>document.title='pwned'</script><!--",
-    "null\u{0}byte<scr\u{0}ipt>document.title='pwned'</scr\u{0}ipt>",
-    "\u{202e}txt.exe\u{2066}<b>\u{200f}\u{2028}\u{feff}",
-    "javascript:document.title='pwned'",
-];
-
-const LINKS: [&str; 12] = [
-    "javascript:document.title='pwned'",
-    "JaVaScRiPt:document.title='pwned'",
-    "\u{1}javascript:document.title='pwned'",
-    "java\tscript:document.title='pwned'",
-    "data:text/html,<script>document.title='pwned'</script>",
-    "vbscript:x",
-    "//hit.example/g",
-    "file:///etc/passwd",
-    "https://ok.example/\"onclick=\"document.title='pwned'",
-    "https://ok.example/'><script>document.title='pwned'</script>",
-    "https://ok.example/a b",
-    "https:javascript:alert(1)",
-];
-
-fn hostile() -> Vec<Batch> {
-    let long = "<b>W".repeat(5000);
-    let texts = HOSTILE.iter().copied().chain([long.as_str()]);
-    texts
-        .enumerate()
-        .map(|(place, text)| {
-            let json = json!(text).to_string();
-            let link = json!(LINKS[place % LINKS.len()]).to_string();
-            let item = sound(
-                &format!("{place:02} {}", text.replace('\u{0}', "")),
-                MADE - i64::try_from(place).unwrap() * 60,
-            );
-            ["batch_name", "comment", "crop_type", "scanned_by_email"]
-                .into_iter()
-                .fold(item, |item, field| item.with(field, &json))
-                .with("analysis_link", &link)
-                .with("warnings", "true")
-                .with("avg_coefficient_of_variation", "null")
-        })
-        .collect()
-}
-
-#[test]
-fn scripts_and_requests_would_be_detected() {
-    let Some(browser) = Browser::open() else {
-        return;
-    };
-    // All texts but the one that would leave the page.
-    let payloads = HOSTILE.iter().filter(|text| !text.contains("refresh"));
-    let payloads: String = payloads.copied().collect();
-    let html = format!("<!doctype html><title>calm</title><body>{payloads}</body>");
-    let visit = browser.visit(&html);
-    assert!(visit.dom.contains("<title>pwned</title>"), "{}", visit.dom);
-    assert!(
-        visit
-            .requests
-            .iter()
-            .any(|line| line.contains("hit.example")),
-        "{visit:?}"
-    );
-    let visit = browser.visit("<!doctype html><title>calm</title><script>missing()</script>");
-    assert_eq!(visit.console.len(), 1, "{visit:?}");
-}
-
-#[test]
-fn hostile_data_does_not_run() {
-    let Some(browser) = Browser::open() else {
-        return;
-    };
-    let nursery = nursery(hostile());
-    let title = "<script>document.title='pwned'</script>\" onload=\"x";
-    let condition = "comment!=<img src=http://hit.example/h onerror=document.title='pwned'>";
-    let args = ["--emails", "--title", title, "--where", condition];
-    let html = page(&nursery, &args);
-    let called = format!("{title}, Week 2026-W24");
-    // First as is, then without the content security policy, which could hide a flaw.
-    for html in [html.clone(), without_policy(&html)] {
-        let visit = browser.visit(&html);
-        assert_eq!(visit.console, Vec::<String>::new());
-        assert_eq!(visit.requests, Vec::<String>::new());
-        let shown = visit.dom.split("<title>").nth(1).unwrap();
-        let shown = shown.split("</title>").next().unwrap();
-        assert_eq!(
-            plain(shown).replace("&lt;", "<").replace("&gt;", ">"),
-            called
-        );
-    }
-    let [measured, wide] = browser.measure(&html, [360, 1280]);
-    assert_eq!(measured["title"], called);
-    assert_harmless(&measured);
-    // Every text is visible as text.
-    let links: Vec<&str> = measured["links"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|link| link[0].as_str().unwrap())
-        .collect();
-    assert!(
-        links.contains(&LINKS[8]) && links.contains(&LINKS[9]),
-        "{links:?}"
-    );
-    assert!(!links.contains(&LINKS[10]), "{links:?}");
-    for hidden in ['\u{0}', '\u{202e}', '\u{2066}', '\u{200f}'] {
-        assert!(!html.contains(hidden), "{hidden:?}");
-    }
-    assert!(
-        html.contains("\\u{202e}txt.exe"),
-        "hidden characters are escaped"
-    );
-    assert_fits(&measured, 360);
-    assert_fits(&wide, 1280);
-}
-
 /// Asserts that the page has only harmless elements and attributes, and only web links.
 #[track_caller]
 fn assert_harmless(measured: &Value) {
@@ -554,63 +425,4 @@ fn pages_on_paper(browser: &Browser, html: &str) -> usize {
     found
         .filter(|window| window.starts_with(name) && window[name.len()] != b's')
         .count()
-}
-
-#[test]
-fn text_has_enough_contrast() {
-    let html = page(&nursery([sound("a", MADE)]), &[]);
-    let themes: Vec<&str> = html.split(":root{").skip(1).collect();
-    assert_eq!(themes.len(), 3, "light, dark, paper");
-    for theme in themes {
-        let theme = theme.split('}').next().unwrap();
-        let color = |name: &str| {
-            let found = theme
-                .split(';')
-                .find_map(|rule| rule.strip_prefix(&format!("--{name}:")));
-            found.unwrap_or_else(|| panic!("no {name} in {theme}"))
-        };
-        for ground in ["page", "card"] {
-            for ink in ["ink", "soft", "blue", "good", "bad"] {
-                assert_contrast(color(ink), color(ground), 4.5, ink);
-            }
-            // Shapes need less contrast.
-            for shape in ["blue", "orange"] {
-                assert_contrast(color(shape), color(ground), 3.0, shape);
-            }
-        }
-        for (ink, ground) in [
-            ("on-blue", "blue"),
-            ("on-amber", "amber"),
-            ("on-pale", "pale"),
-        ] {
-            assert_contrast(color(ink), color(ground), 4.5, ink);
-        }
-        // Adjacent parts of a bar.
-        assert_contrast(color("blue"), color("amber"), 1.5, "blue and amber");
-    }
-}
-
-#[track_caller]
-fn assert_contrast(ink: &str, ground: &str, least: f64, name: &str) {
-    let (ink, ground) = (luminance(ink), luminance(ground));
-    let contrast = (ink.max(ground) + 0.05) / (ink.min(ground) + 0.05);
-    assert!(contrast >= least, "{name}: {contrast:.2}");
-}
-
-/// Returns the relative luminance of a colour, as defined by WCAG 2.
-fn luminance(color: &str) -> f64 {
-    let digits = color.strip_prefix('#').unwrap();
-    let channel = |place: usize| {
-        let text = match digits.len() {
-            3 => digits[place..=place].repeat(2),
-            _ => digits[2 * place..2 * place + 2].to_owned(),
-        };
-        let value = f64::from(u8::from_str_radix(&text, 16).unwrap()) / 255.0;
-        if value <= 0.04045 {
-            value / 12.92
-        } else {
-            ((value + 0.055) / 1.055).powf(2.4)
-        }
-    };
-    0.2126 * channel(0) + 0.7152 * channel(1) + 0.0722 * channel(2)
 }

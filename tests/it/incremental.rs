@@ -1,5 +1,11 @@
 //! `export --only-changed`: updates a lake from its archive, file by file.
 
+// Lakes that are incomplete or damaged.
+mod repairs;
+
+// Settings that differ from those of the lake.
+mod settings;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,7 +18,6 @@ use crate::archives::ArchiveFile;
 use crate::fake::live::LiveService;
 use crate::fake::{Batch, second};
 use crate::harness::{Output, Run, trayscan};
-use crate::kills::{Moment, killed, strace_kills};
 use crate::verify::{assert_equal, verify};
 
 const MONTHS: &str = "year={year}/month={month}/batches.ndjson";
@@ -266,101 +271,6 @@ fn the_lake_equals_a_full_export_after_any_history() {
 }
 
 #[test]
-fn the_next_run_repairs_a_killed_run() {
-    if !strace_kills() {
-        return;
-    }
-    let scene = Scene::new();
-    let args = ["--success-marker"];
-    scene.run(MONTHS, &args);
-    let mut kills = 0;
-    for (round, call) in ["rename,renameat,renameat2", "unlink,unlinkat", "fsync"]
-        .into_iter()
-        .enumerate()
-    {
-        for nth in [1, 2, 3, 4, 6, 9] {
-            // Three files change, one is removed and one is added. In the next round, vice versa.
-            for month in 1..=3 {
-                let id = format!("b{month}1");
-                let comment = format!("\"{round} {nth}\"");
-                scene.nursery.state().edit(&id, "comment", &comment);
-            }
-            for (id, month) in [("x", 8), ("y", 9)] {
-                if scene.nursery.state().items.remove(id).is_none() {
-                    scene.add(id, month, 1, "null");
-                }
-            }
-            scene.sync();
-            let was_killed = killed(&scene.command(MONTHS, &args), &Moment::Call(call, nth));
-            kills += u32::from(was_killed);
-            if nth % 2 == 0 {
-                // Batches added by the killed run may be gone before the next one.
-                scene.nursery.state().items.remove("x");
-                scene.nursery.state().items.remove("y");
-                scene.sync();
-            }
-            scene.run(MONTHS, &args);
-            let what = format!("{call} {nth}, killed: {was_killed}");
-            assert!(scene.lake().join("_SUCCESS").exists(), "{what}");
-            fs::remove_file(scene.lake().join("_SUCCESS")).unwrap();
-            scene.assert_equals_full_export(MONTHS, &[], &what);
-            scene.run(MONTHS, &args);
-        }
-    }
-    assert!(kills > 8, "{kills}");
-}
-
-#[test]
-fn the_next_run_repairs_a_killed_run_with_other_settings() {
-    if !strace_kills() {
-        return;
-    }
-    let scene = Scene::new();
-    let renames = "rename,renameat,renameat2";
-    // A Parquet file contains its creation time: same size, different bytes.
-    let parquet = "{month}.parquet";
-    scene.run(parquet, &[]);
-    fs::remove_file(scene.lake().join("02.parquet")).unwrap();
-    assert!(killed(
-        &scene.command(parquet, &[]),
-        &Moment::Call(renames, 3)
-    ));
-    scene.run(parquet, &[]);
-    assert_equal(&verify(&[scene.lake().to_str().unwrap()]), "parquet");
-    fs::remove_dir_all(scene.lake()).unwrap();
-    // Columns in another order, and batches that the filter of the lake excludes.
-    scene.add("z", 9, 1, "\"Zucchini\"");
-    scene.sync();
-    let template = "{month}.csv";
-    let args = [
-        "--fields",
-        "batch_id,crop_type",
-        "--where",
-        "crop_type!=Zucchini",
-    ];
-    let other = ["--fields", "crop_type,batch_id"];
-    scene.run(template, &args);
-    let killed_at = |nth| {
-        killed(
-            &scene.command(template, &other),
-            &Moment::Call(renames, nth),
-        )
-    };
-    for nth in [1, 2, 4, 6, 7] {
-        assert!(killed_at(nth), "{nth}");
-        scene.run(template, &args);
-        scene.assert_equals_full_export(template, &args, &format!("killed at {nth}"));
-    }
-    // A run that was killed before the first manifest.
-    fs::remove_dir_all(scene.lake()).unwrap();
-    assert!(killed_at(4));
-    scene.nursery.state().items.remove("z");
-    scene.sync();
-    scene.run(template, &args);
-    scene.assert_equals_full_export(template, &args, "the first run");
-}
-
-#[test]
 fn an_incomplete_archive_is_reported_even_without_changes() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
@@ -454,140 +364,6 @@ fn similar_names_and_fields_are_distinguished() {
 }
 
 #[test]
-fn missing_or_truncated_files_are_rewritten() {
-    let scene = Scene::new();
-    scene.run(MONTHS, &[]);
-    let file = |month: u32| {
-        let name = format!("year=2026/month={month:02}/batches.ndjson");
-        scene.lake().join(name)
-    };
-    fs::remove_dir_all(file(1).parent().unwrap()).unwrap();
-    fs::write(file(2), "{}").unwrap();
-    let before = inodes(&scene.lake());
-    let ended = scene.run(MONTHS, &[]);
-    assert!(ended.stderr.contains("2 files rewritten"), "{ended:?}");
-    let changed = rewritten(&before, &inodes(&scene.lake()));
-    assert_eq!(changed.len(), 3, "{changed:?}");
-    scene.assert_equals_full_export(MONTHS, &[], "repaired");
-    // Without a manifest, it is unknown which files belong to the lake.
-    fs::create_dir(scene.lake().join("year=2019")).unwrap();
-    fs::create_dir(scene.lake().join("year=2019/month=01")).unwrap();
-    let stray = scene.lake().join("year=2019/month=01/batches.ndjson");
-    fs::copy(file(1), &stray).unwrap();
-    fs::remove_file(scene.lake().join("_manifest.json")).unwrap();
-    for _ in 0..2 {
-        let ended = scene.run(MONTHS, &[]);
-        assert!(
-            ended
-                .stderr
-                .contains("1 file is in the lake but not in its manifest"),
-            "{ended:?}"
-        );
-    }
-    fs::remove_dir_all(scene.lake().join("year=2019")).unwrap();
-    // With a relative path, and moved as a whole.
-    fs::rename(scene.lake(), scene.folder.path().join("moved")).unwrap();
-    let archive = scene.shelf.path.to_str().unwrap();
-    let template = format!("moved/{MONTHS}");
-    let args = [
-        "export",
-        "--archive",
-        archive,
-        "--only-changed",
-        "-o",
-        &template,
-    ];
-    let mut command = trayscan(&args);
-    command.current_dir(scene.folder.path());
-    let ended = command.output();
-    assert!(ended.stderr.contains("nothing has changed"), "{ended:?}");
-}
-
-#[test]
-fn other_settings_than_in_the_manifest_rewrite_all_files() {
-    let scene = Scene::new();
-    scene.run(MONTHS, &[]);
-    for (args, reason) in [
-        (&["--fields", "-comment"][..], "other fields"),
-        (&["--numbers", "--fields", "-comment"], "another format"),
-        (&["--numbers"], "other fields"),
-        (&[], "another format"),
-        (&["--start", "2026-02"], "another range or other filters"),
-        (
-            &["--where", "crop_type=Leek"],
-            "another range or other filters",
-        ),
-        (&["--lenient"], "another range or other filters"),
-        (&["--lenient", "--sort", "batch_name"], "another order"),
-    ] {
-        let ended = scene.run(MONTHS, args);
-        assert!(
-            ended.stderr.contains("rewriting all files") && ended.stderr.contains(reason),
-            "{args:?}: {ended:?}"
-        );
-        scene.assert_equals_full_export(MONTHS, args, &format!("{args:?}"));
-    }
-    // The meaning of "300d" changes all the time.
-    let recent = ["--where", "batch_creation_date>=300d"];
-    scene.run(MONTHS, &recent);
-    let path = scene.lake().join("_manifest.json");
-    let mut altered = manifest(&scene.lake());
-    let started = altered["started"]
-        .as_str()
-        .unwrap()
-        .replacen("202", "201", 1);
-    altered["started"] = started.into();
-    fs::write(&path, altered.to_string()).unwrap();
-    let ended = scene.run(MONTHS, &recent);
-    assert!(ended.stderr.contains("other filters"), "{ended:?}");
-    let other = "month={month}/{year}.ndjson";
-    let fixed = ["--where", "batch_creation_date>=2026-01-01"];
-    scene.run(MONTHS, &fixed);
-    let ended = scene.run(other, &fixed);
-    assert!(ended.stderr.contains("other file names"), "{ended:?}");
-    assert!(ended.stderr.contains("are still there"), "{ended:?}");
-    // A new archive, and a modified manifest.
-    fs::remove_dir_all(scene.lake()).unwrap();
-    scene.run(MONTHS, &[]);
-    let again = Scene {
-        shelf: ArchiveFile::new(),
-        ..scene
-    };
-    again.nursery.state().items.remove("b11");
-    again.sync();
-    again
-        .shelf
-        .open()
-        .execute("UPDATE batches SET first_seen = 'x'", [])
-        .unwrap();
-    let ended = again.run(MONTHS, &[]);
-    assert!(ended.stderr.contains("another archive"), "{ended:?}");
-    again.assert_equals_full_export(MONTHS, &[], "another archive");
-    let path = again.lake().join("_manifest.json");
-    let text = fs::read_to_string(&path).unwrap();
-    fs::write(
-        &path,
-        text.replacen("\"batches\": 11,", "\"batches\": 12,", 2),
-    )
-    .unwrap();
-    let ended = again.run(MONTHS, &[]);
-    assert!(ended.stderr.contains("was modified"), "{ended:?}");
-    again.assert_equals_full_export(MONTHS, &[], "an altered manifest");
-    // Rows deleted by other programs are not in the history of the archive.
-    again
-        .shelf
-        .open()
-        .execute("DELETE FROM batches WHERE batch_id = 'b22'", [])
-        .unwrap();
-    let ended = again.run(MONTHS, &[]);
-    assert!(
-        ended.stderr.contains("does not match its own history"),
-        "{ended:?}"
-    );
-    again.assert_equals_full_export(MONTHS, &[], "an altered archive");
-}
-
-#[test]
 fn a_crop_keeps_its_file_name_across_runs() {
     let scene = Scene::new();
     let template = "crop={crop_type}/batches.ndjson";
@@ -618,25 +394,6 @@ fn a_crop_keeps_its_file_name_across_runs() {
 }
 
 #[test]
-fn the_manual_page_names_every_key_of_a_lake() {
-    let scene = Scene::new();
-    scene.nursery.state().edit("b11", "extra", "1");
-    scene.sync();
-    scene.run("{crop_type}.ndjson", &[]);
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/trayscan-manifest.5");
-    let page = fs::read_to_string(page).unwrap();
-    let lake = &manifest(&scene.lake())["lake"];
-    let mut keys = vec!["lake"];
-    for part in [lake, &lake["archive"], &lake["digest"]] {
-        keys.extend(part.as_object().unwrap().keys().map(String::as_str));
-    }
-    assert_eq!(keys.len(), 12);
-    for key in keys {
-        assert!(page.contains(&format!("\\fB{key}\\fR")), "{key}");
-    }
-}
-
-#[test]
 fn only_one_run_at_a_time_writes_a_lake() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
@@ -649,74 +406,4 @@ fn only_one_run_at_a_time_writes_a_lake() {
     );
     folder.unlock().unwrap();
     scene.run(MONTHS, &[]);
-}
-
-#[test]
-fn usage_errors_are_reported_before_anything_is_written() {
-    let scene = Scene::new();
-    let archive = scene.shelf.path.to_str().unwrap();
-    let at = |name: &str| scene.folder.path().join(name).to_str().unwrap().to_owned();
-    let (plain, lake) = (at("a.csv"), at("l/{year}.csv"));
-    for (args, why) in [
-        (
-            vec!["--archive", archive, "-o", &plain, "--only-changed"],
-            "no placeholder",
-        ),
-        (
-            vec!["--archive", archive, "-o", &plain, "--success-marker"],
-            "no placeholder",
-        ),
-        (
-            vec!["--archive", archive, "-o", &plain, "--manifest"],
-            "needs a name",
-        ),
-        (
-            vec!["--sandbox", "-o", &lake, "--only-changed"],
-            "--archive",
-        ),
-        (
-            vec![
-                "--archive",
-                archive,
-                "-o",
-                &lake,
-                "--only-changed",
-                "--limit",
-                "3",
-            ],
-            "--limit",
-        ),
-        (
-            vec![
-                "--archive",
-                archive,
-                "-o",
-                &lake,
-                "--only-changed",
-                "--no-clobber",
-            ],
-            "--no-clobber",
-        ),
-        (
-            vec![
-                "--archive",
-                archive,
-                "-o",
-                &lake,
-                "--manifest",
-                "l/{year}.json",
-            ],
-            "placeholders",
-        ),
-    ] {
-        let ended = trayscan(&[&["export"], &args[..]].concat()).output();
-        assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
-        assert!(ended.stderr.contains(why), "{args:?}: {ended:?}");
-    }
-    // An invalid manifest is refused.
-    fs::create_dir(scene.lake()).unwrap();
-    fs::write(scene.lake().join("_manifest.json"), "[]").unwrap();
-    let ended = scene.command(MONTHS, &[]).output().expect(2);
-    assert!(ended.stderr.contains("remove it"), "{ended:?}");
-    assert_eq!(files(&scene.lake()).len(), 1);
 }

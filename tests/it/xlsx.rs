@@ -1,15 +1,21 @@
 //! `xlsx`: the content of a workbook, read with another library, and what is refused.
 
+// Single values.
+mod cells;
+
+// Hostile workbooks.
+#[cfg(target_os = "linux")]
+mod memory;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Cursor, Read as _, Write};
+use std::io::{Cursor, Read as _};
 use std::path::Path;
 
-use calamine::{Data, DataType as _, Range, Reader as _, Xlsx};
-use serde_json::json;
+use calamine::{Data, Range, Reader as _, Xlsx};
 use tempfile::TempDir;
 
-use crate::fake::{Batch, FakeService, deflated_bomb};
+use crate::fake::{Batch, FakeService};
 use crate::harness::{Output, Run, Server, export, run};
 
 /// An exported workbook.
@@ -93,41 +99,6 @@ fn try_export(batches: &[&[(&str, &str)]], args: &[&str]) -> (TempDir, Output) {
 }
 
 #[test]
-fn cells_have_the_types_of_their_fields() {
-    let book = Book::of(
-        &[&[
-            ("batch_id", "\"007\""),
-            ("batch_creation_date", "\"2026-05-01T06:00:00.125Z\""),
-            ("avg_germination_rate", "\"87.50\""),
-            ("avg_usable_seedlings", "\"1.005\""),
-            ("warnings", "true"),
-        ]],
-        &[],
-    );
-    assert_eq!(book.cell(1, "batch_id"), Data::String("007".to_owned()));
-    assert_eq!(book.cell(1, "number_of_images"), Data::Float(12.0));
-    assert_eq!(book.cell(1, "avg_germination_rate"), Data::Float(87.5));
-    assert_eq!(book.cell(1, "avg_usable_seedlings"), Data::Float(1.005));
-    assert_eq!(book.cell(1, "warnings"), Data::Bool(true));
-    assert_eq!(book.cell(1, "comment"), Data::Empty);
-    let Data::DateTime(days) = book.cell(1, "batch_creation_date") else {
-        panic!("{:?}", book.cell(1, "batch_creation_date"));
-    };
-    assert!((days.as_f64() - (46_143.25 + 0.125 / 86_400.0)).abs() < 1e-11);
-    let sheet = book.part("xl/worksheets/sheet1.xml");
-    for part in [
-        "<pane ySplit=\"1\" topLeftCell=\"A2\" activePane=\"bottomLeft\" state=\"frozen\"/>",
-        "<autoFilter ref=\"A1:R2\"/>",
-    ] {
-        assert!(sheet.contains(part), "{part} in {sheet}");
-    }
-    let styles = book.part("xl/styles.xml");
-    for part in ["yyyy-mm-dd hh:mm:ss.000", "<b/>", "FFFFF2CC"] {
-        assert!(styles.contains(part), "{part} in {styles}");
-    }
-}
-
-#[test]
 fn columns_are_in_the_order_of_the_fields() {
     let book = Book::of(
         &[&[("more", "1")], &[]],
@@ -191,189 +162,6 @@ fn the_about_sheet_matches_the_manifest() {
         "{core}"
     );
     assert!(about["Written by"].to_string().starts_with("trayscan "));
-}
-
-#[test]
-fn no_text_becomes_a_formula() {
-    let texts = [
-        "=1+1",
-        "+1",
-        "-1",
-        "@SUM(A1)",
-        "\tx",
-        "=HYPERLINK(\"http://x\")",
-    ];
-    let comments: Vec<String> = texts.iter().map(|text| json!(text).to_string()).collect();
-    let batches: Vec<[(&str, &str); 2]> = comments
-        .iter()
-        .map(|comment| [("comment", comment.as_str()), ("analysis_link", comment)])
-        .collect();
-    let batches: Vec<&[(&str, &str)]> = batches.iter().map(|batch| &batch[..]).collect();
-    let book = Book::of(&batches, &[]);
-    for (row, text) in (1..).zip(texts) {
-        for field in ["comment", "analysis_link"] {
-            assert_eq!(book.cell(row, field), Data::String(text.to_owned()));
-        }
-    }
-    assert!(!book.part("xl/worksheets/sheet1.xml").contains("<f>"));
-    assert!(!book.ended.stderr.contains("formula"), "{:?}", book.ended);
-}
-
-#[test]
-fn only_web_addresses_are_links() {
-    let links = [
-        ("https://example.org/r/1?a=b&c=%20#top", true),
-        ("http://example.org/", true),
-        ("javascript:alert(1)", false),
-        ("file:///etc/passwd", false),
-        ("mailto:a@example.org", false),
-        ("https://", false),
-        ("https://example.org/a b", true),
-        ("HTTPS://Example.org/R", true),
-        ("hTTp://example.org/Größe/зерно?q=ü", true),
-        ("https://müller.example/", true),
-        ("https://example.org/%zz", false),
-        ("https://example.org/%C3%B6?a=%c3%bc#%2F", true),
-        ("https://example.org/?a=%2F&b=%20", true),
-        // These addresses cannot be written unchanged.
-        ("https://example.org/?a=%2F", false),
-        ("https://example.org/%ff", false),
-        ("https://example.org/%E2%80%AEa", false),
-        (" https://example.org/", false),
-        ("https://example.org/ ", false),
-        ("HTTPS://", false),
-        ("JavaScript:alert(1)", false),
-        ("FILE:///etc/passwd", false),
-        ("https:example.org", false),
-        ("https:\\\\example.org", false),
-        ("https://example.org/\u{202e}gpj.exe", false),
-        ("https://example\u{200b}.org/", false),
-        ("https://example.org/a\u{a0}b", false),
-        ("https://example.org/a\nb", false),
-        ("http\u{17f}://example.org/", false),
-        ("internal:About!A1", false),
-    ];
-    let texts = links.map(|(link, _)| json!(link).to_string());
-    let batches: Vec<[(&str, &str); 1]> = texts
-        .iter()
-        .map(|text| [("analysis_link", text.as_str())])
-        .collect();
-    let batches: Vec<&[(&str, &str)]> = batches.iter().map(|batch| &batch[..]).collect();
-    let book = Book::of(&batches, &[]);
-    let live = book.open().hyperlinks_by_sheet_name("Batches").unwrap();
-    for (row, (link, is_live)) in (1..).zip(links) {
-        assert_eq!(
-            book.cell(row as usize, "analysis_link"),
-            Data::String(link.to_owned())
-        );
-        let found = live.iter().any(|live| live.contains(row, 15));
-        assert_eq!(found, is_live, "{link}");
-    }
-    let addresses = book.part("xl/worksheets/_rels/sheet1.xml.rels");
-    for address in [
-        "\"https://example.org/a%20b\"",
-        "\"https://example.org/R\"",
-        "\"http://example.org/Größe/зерно?q=ü\"",
-        "\"https://example.org/ö?a=ü\"",
-        "\"https://example.org/?a=%2F&amp;b=%20\"",
-        "\"https://xn--mller-kva.example/\"",
-    ] {
-        assert!(addresses.contains(address), "{addresses}");
-    }
-}
-
-#[test]
-fn control_characters_are_visible_counted_and_restored() {
-    let book = Book::of(
-        &[
-            &[("comment", "\"a\\u0001b\\u001b[31m\"")],
-            &[("comment", "\"\\\\u{1} _x0041_ \\r\\n\"")],
-            &[("comment", "\"plain\\tC:\\\\u\"")],
-        ],
-        &[],
-    );
-    let text = |text: &str| Data::String(text.to_owned());
-    assert_eq!(book.cell(1, "comment"), text("a\\u{1}b\\u{1b}[31m"));
-    assert_eq!(book.cell(2, "comment"), text("\\u{5c}u{1} _x0041_ \r\n"));
-    assert_eq!(book.cell(3, "comment"), text("plain\tC:\\u"));
-    // Text that only looks like an escape is not counted.
-    let warning = "1 text cell contains control characters that xlsx cannot store";
-    assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
-    run(&[
-        "verify",
-        &book.path("a.xlsx"),
-        "--manifest",
-        &book.path("a.json"),
-    ])
-    .expect(0);
-}
-
-#[test]
-fn values_that_do_not_fit_a_cell_are_refused_with_their_batch() {
-    let fits = json!("🌱".repeat(16_383)).to_string();
-    let text = json!("🌱".repeat(16_384)).to_string();
-    let escaped = json!("\u{1}".repeat(8_192)).to_string();
-    Book::of(&[&[("comment", &fits)]], &[]);
-    for (field, value, why) in [
-        (
-            "comment",
-            text.as_str(),
-            "batch `b2`: `comment` has 32768 characters, but a spreadsheet cell",
-        ),
-        (
-            "comment",
-            escaped.as_str(),
-            "batch `b2`: `comment` has 8192 characters (40960 with the necessary escapes), but a spreadsheet cell",
-        ),
-        (
-            "avg_germination_rate",
-            "\"1234567890.1234567\"",
-            "batch `b2`: `avg_germination_rate` is 1234567890.1234567, which a spreadsheet cannot",
-        ),
-        (
-            "number_of_images",
-            "1234567890123456",
-            "batch `b2`: `number_of_images` is 1234567890123456, which",
-        ),
-    ] {
-        let (folder, ended) = try_export(&[&[], &[(field, value)]], &[]);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
-        assert!(ended.stderr.contains(why), "{ended:?}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    }
-}
-
-#[test]
-fn dates_that_excel_cannot_represent_are_text() {
-    let book = Book::of(
-        &[
-            &[("batch_creation_date", "\"2026-05-01T06:00:00.123456Z\"")],
-            &[("batch_creation_date", "\"2026-05-01T06:00:00.1234567Z\"")],
-            &[("batch_creation_date", "\"1899-05-01T06:00:00Z\"")],
-            &[("batch_creation_date", "\"9999-12-31T23:59:59.000001Z\"")],
-            &[("batch_creation_date", "\"3210-01-02T03:04:07Z\"")],
-            &[("batch_creation_date", "\"9999-12-31T23:59:59.125Z\"")],
-        ],
-        &[],
-    );
-    for row in [1, 5, 6] {
-        assert!(book.cell(row, "batch_creation_date").is_datetime(), "{row}");
-    }
-    for (row, text) in [
-        (2, "2026-05-01T06:00:00.1234567Z"),
-        (3, "1899-05-01T06:00:00Z"),
-        (4, "9999-12-31T23:59:59.000001Z"),
-    ] {
-        let cell = book.cell(row, "batch_creation_date");
-        assert_eq!(cell, Data::String(text.to_owned()));
-    }
-    run(&[
-        "verify",
-        &book.path("a.xlsx"),
-        "--manifest",
-        &book.path("a.json"),
-    ])
-    .expect(0);
 }
 
 #[test]
@@ -492,117 +280,6 @@ fn it_prints_in_landscape_with_the_header_on_every_page() {
     assert!(workbook.contains(titles), "{workbook}");
     // Comments with several lines are wrapped.
     assert!(book.part("xl/styles.xml").contains("wrapText=\"1\""));
-}
-
-/// Repacks a workbook with one part replaced or added.
-fn with_part(
-    book: &[u8],
-    other: &str,
-    size: usize,
-    [before, filling, after]: [&str; 3],
-) -> Vec<u8> {
-    let (deflated, crc) = deflated_bomb(before, filling, size, after);
-    let mut archive = zip::ZipArchive::new(Cursor::new(book)).unwrap();
-    let mut packed = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    let options = zip::write::SimpleFileOptions::default();
-    for place in 0..archive.len() {
-        let mut part = archive.by_index(place).unwrap();
-        let name = String::from_utf8(part.name_raw().to_vec()).unwrap();
-        if name != other {
-            packed.start_file(name, options).unwrap();
-            std::io::copy(&mut part, &mut packed).unwrap();
-        }
-    }
-    let stored = options.compression_method(zip::CompressionMethod::Stored);
-    packed.start_file(other, stored).unwrap();
-    packed.write_all(&deflated).unwrap();
-    let mut bytes = packed.finish().unwrap().into_inner();
-    // The part is stored as it is; both of its headers say that it is deflated, and what it unpacks to.
-    let mut archive = zip::ZipArchive::new(Cursor::new(&bytes)).unwrap();
-    let part = archive.by_name(other).unwrap();
-    let starts = [(part.header_start(), 8), (part.central_header_start(), 10)];
-    drop(part);
-    drop(archive);
-    for (start, method) in starts {
-        let start = usize::try_from(start).unwrap() + method;
-        bytes[start..start + 2].copy_from_slice(&8u16.to_le_bytes());
-        bytes[start + 6..start + 10].copy_from_slice(&crc.sum().to_le_bytes());
-        bytes[start + 14..start + 18].copy_from_slice(&crc.amount().to_le_bytes());
-    }
-    bytes
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_workbook_too_large_for_memory_is_refused() {
-    let book = Book::of(&[&[], &[]], &[]);
-    let texts = "xl/sharedStrings.xml";
-    let sheet = "xl/worksheets/sheet1.xml";
-    let good = book.part(sheet);
-    let (before, after) = good.split_once("</row>").unwrap();
-    let long = "x".repeat(1000);
-    let (text, element) = (format!("<si><t>{long}</t></si>"), format!("<x>{long}</x>"));
-    // Mebibytes that compress well: long texts and empty ones, a large part, and large cells.
-    let cell = |kind: &str| format!("{before}<c r=\"ZZ1\" t=\"inlineStr\"><is>{kind}");
-    let (one, many) = (cell("<t>"), cell(""));
-    let bombs = [
-        (
-            520,
-            texts,
-            ["<sst>", &text, "</sst>"],
-            "unpacks to more than 512 MiB",
-        ),
-        (
-            64,
-            texts,
-            ["<sst>", "<si/>", "</sst>"],
-            "unpacks to more than 512 MiB",
-        ),
-        (
-            80,
-            "xl/styles.xml",
-            ["<styleSheet>", &element, "</styleSheet>"],
-            "unpacks to more than 64 MiB",
-        ),
-        (
-            640,
-            sheet,
-            [&one, "x", after],
-            "has a cell of more than 2 MiB",
-        ),
-        (
-            16,
-            sheet,
-            [&many, "<r><t>abcd</t></r>", after],
-            "has a cell of more than 2 MiB",
-        ),
-    ];
-    let path = book.path("bomb.xlsx");
-    for (size, name, parts, why) in bombs {
-        let bomb = with_part(&book.bytes, name, size, parts);
-        assert!(bomb.len() < 32 << 20, "{}", bomb.len());
-        assert_refused_with_little_memory(&path, &bomb, why);
-    }
-    let lie = "<sst uniqueCount=\"99999999999\"></sst>";
-    let lie = with_part(&book.bytes, texts, 0, [lie, " ", ""]);
-    assert_refused_with_little_memory(&path, &lie, "far more texts than it has");
-    // The same part with a correct count is accepted.
-    let truth = "<sst uniqueCount=\"1\"><si><t>a</t></si></sst>";
-    let truth = with_part(&book.bytes, texts, 0, [truth, " ", ""]);
-    fs::write(&path, truth).unwrap();
-    run(&["verify", &path, "--manifest", &book.path("a.json")]).expect(0);
-}
-
-#[cfg(target_os = "linux")]
-fn assert_refused_with_little_memory(path: &str, bytes: &[u8], why: &str) {
-    fs::write(path, bytes).unwrap();
-    // If the program allocates more, it is terminated with another exit code.
-    let command = "ulimit -v 524288; exec \"$0\" verify \"$1\"";
-    let ended = Run::new("sh")
-        .args(["-c", command, env!("CARGO_BIN_EXE_trayscan"), path])
-        .output()
-        .expect(7);
-    assert!(ended.stderr.contains(why), "{why}: {ended:?}");
 }
 
 /// Opens a workbook with LibreOffice and returns the cells as shown; `None` if not installed.

@@ -1,4 +1,4 @@
-//! Tables that reject or change rows, and tables that are created during an export.
+//! Tables that cannot be written, that reject or change rows, and tables that are created during an export.
 
 use std::sync::{Arc, Mutex};
 
@@ -199,4 +199,102 @@ fn a_table_created_concurrently_is_checked_again() {
     assert_stderr(&ended, 0, &["(1 new, "]);
     let ended = export_meanwhile(database, rounding, false);
     assert_stderr(&ended, 5, &["columns that round numbers", "again"]);
+}
+
+#[test]
+fn unwritable_tables_are_detected_before_the_first_request() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    database.sql(
+        &name,
+        "create view a_view as select 1; create table unfit (batch_id text, batch_creation_date timestamp, \
+         number_of_images integer, mine text not null); \
+         create schema closed; create table closed.batches (batch_id text primary key); \
+         create table theirs (batch_id text primary key, comment text); grant usage on schema closed to weak; \
+         grant select, insert on theirs to weak; revoke create on schema public from public",
+    );
+    let weak = |table: &str| database.address_of("weak@127.0.0.1", &name, table);
+    let strong = |table: &str| database.address(&name, table);
+    let elsewhere = format!("postgres://me@127.0.0.1:1/{name}");
+    for (address, args, code, says) in [
+        (
+            elsewhere,
+            &[][..],
+            5,
+            &["cannot reach", "127.0.0.1:1", "user `me`"][..],
+        ),
+        (
+            database.address("nowhere", "a"),
+            &[],
+            8,
+            &["3D000", "`nowhere`", "createdb nowhere"],
+        ),
+        (
+            database.address_of("nobody@127.0.0.1", &name, "a"),
+            &[],
+            8,
+            &["28000", "`nobody`"],
+        ),
+        (strong("a_view"), &[], 8, &["it is a view"]),
+        (
+            strong("unfit"),
+            &[],
+            8,
+            &[
+                "\"batch_name\" is missing",
+                "\"number_of_images\" is integer, but should be bigint",
+                "\"batch_id\" is not a unique key",
+                "\"mine\" must not be null, but is not written",
+                "alter table \"public\".\"unfit\" ",
+                "add column \"batch_name\" text",
+                "\"batch_creation_date\" at time zone 'UTC'",
+                "add unique (\"batch_id\")",
+            ],
+        ),
+        (
+            strong("missing.batches"),
+            &[],
+            8,
+            &["3F000", "create schema \"missing\""],
+        ),
+        (weak("batches"), &[], 8, &["42501", "create the table"]),
+        (
+            weak("closed.batches"),
+            &["--fields", "batch_id"],
+            8,
+            &[
+                "no select, insert, update permission",
+                "grant select, insert, update on \"closed\".\"batches\" to \"weak\"",
+            ],
+        ),
+        (
+            weak("theirs"),
+            &["--fields", "batch_id,comment"],
+            8,
+            &["no update permission"],
+        ),
+        (strong("a"), &["--fields", "comment"], 2, &["`batch_id`"]),
+        (strong("a"), &["--format", "csv"], 2, &["`--format csv`"]),
+        (strong("a"), &["--no-clobber"], 2, &["`--no-clobber`"]),
+        (strong("a"), &["--excel"], 2, &["`--excel`", "postgres"]),
+        (strong("a_{year}"), &[], 2, &["`{year}`"]),
+        (format!("{}&tabel=x", strong("a")), &[], 2, &["`tabel`"]),
+    ] {
+        let scripted = serving(&[&[]]);
+        let ended = Service::scripted(&scripted).export(&address, args);
+        assert_eq!(ended.code, Some(code), "{address} {ended:?}");
+        for word in says {
+            assert!(ended.stderr.contains(word), "{word} {ended:?}");
+        }
+        assert_eq!(scripted.requests().len(), 0, "{address}");
+    }
+    assert_eq!(database.sql(&name, "select to_regclass('a') is null"), "t");
+    // The statement in the message fixes the problem.
+    let scripted = serving(&[&[]]);
+    let ended = Service::scripted(&scripted).export(&strong("unfit"), &[]);
+    let (_, rest) = ended.stderr.split_once("change it with: ").unwrap();
+    let (statement, _) = rest.split_once("; or name").unwrap();
+    database.sql(&name, statement);
+    let last = Service::scripted(&scripted).load(&strong("unfit"), &[]);
+    assert!(last.contains("(1 new, "), "{last}");
 }

@@ -5,9 +5,10 @@ use std::fs;
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::figures::exported;
 use super::{
-    MADE, MADE_TEXT, config, exported, facts, findings, nursery, page, parts, plain, ready, report,
-    rows, section, sound, tiles, usable, without_figures,
+    MADE, MADE_TEXT, config, facts, findings, nursery, page, parts, plain, ready, report, rows,
+    section, sound, tiles, usable, without_figures,
 };
 use crate::archives::ArchiveFile;
 use crate::fake::live::{DAY, Order};
