@@ -96,7 +96,7 @@ fn a_locked_table_skips_the_rehearsal_and_is_waited_for_at_the_end() {
     service.load(&address, &[]);
     let _holder = Holder::start(database, &name, "lock table batches");
     let asked = scripted.requests().len();
-    let ended = service.export(&address, &["--timeout", "300ms"]);
+    let ended = service.export(&address, &["--timeout", "1s"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.stderr.contains("is locked"), "{ended:?}");
     assert!(
@@ -106,7 +106,7 @@ fn a_locked_table_skips_the_rehearsal_and_is_waited_for_at_the_end() {
     // The same if another session is creating the table.
     let other = database.address(&name, "other");
     let _maker = Holder::start(database, &name, "create table other (a text)");
-    let ended = service.export(&other, &["--timeout", "300ms"]);
+    let ended = service.export(&other, &["--timeout", "1s"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     let waiting = "waiting for \"public\".\"other\", which is locked by another session";
     assert!(ended.stderr.contains(waiting), "{ended:?}");

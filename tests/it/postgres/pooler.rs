@@ -98,7 +98,8 @@ const SESSION_STATE: &str = "select (select string_agg(setting, ',' order by nam
     'client_connection_check_interval', 'default_transaction_isolation', 'search_path')), \
     (select count(*) from pg_class where relpersistence = 't'), \
     (select count(*) from pg_prepared_statements), \
-    (select count(*) from pg_locks where locktype = 'advisory'), current_setting('transaction_isolation')";
+    (select count(*) from pg_locks join pg_database on pg_database.oid = database \
+    where locktype = 'advisory' and datname = current_database()), current_setting('transaction_isolation')";
 
 #[test]
 fn exports_work_through_a_pooler_and_leave_no_session_state() {
