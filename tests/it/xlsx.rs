@@ -1,11 +1,11 @@
 //! `xlsx`: the content of a workbook, read with another library, and what is refused.
 
+// Workbooks too large for memory.
+#[cfg(target_os = "linux")]
+mod bombs;
+
 // Single values.
 mod cells;
-
-// Hostile workbooks.
-#[cfg(target_os = "linux")]
-mod memory;
 
 use std::collections::BTreeMap;
 use std::fs;

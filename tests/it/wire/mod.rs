@@ -183,7 +183,7 @@ fn one_page() -> Answer {
 fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..6 {
             scope.spawn(|| {
                 while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                     job(item);

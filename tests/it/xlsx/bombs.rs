@@ -1,4 +1,4 @@
-//! Workbooks that are too large for memory.
+//! Small workbooks that unpack to more than fits in memory.
 
 use std::fs;
 use std::io::{Cursor, Write as _};
