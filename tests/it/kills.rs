@@ -62,19 +62,8 @@ pub(crate) enum Moment {
 pub(crate) fn killed(command: &Run, moment: &Moment) -> bool {
     match moment {
         Moment::Call(call, nth) => {
-            let inject = format!("inject={call}:signal=KILL:when={nth}");
-            let trace = format!("trace={call}");
-            let strace = [
-                "strace",
-                "-f",
-                "-o",
-                "/dev/null",
-                "-e",
-                &trace,
-                "-e",
-                &inject,
-            ];
-            let output = command.under(&strace).raw();
+            let kill = format!("signal=KILL:when={nth}");
+            let output = command.injecting(call, &kill).raw();
             let is_killed = output.status.signal() == Some(9);
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(is_killed || output.status.success(), "{moment:?}: {stderr}");

@@ -1,39 +1,13 @@
 //! Formats that other programs load: SQLite databases and Singer messages, read without the program's code.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::Connection;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::fake::{Answer, Batch, FakeService, page, token};
-use crate::harness::{Server, export, run};
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(TempDir::new().unwrap())
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn name(&self, name: &str) -> String {
-        self.at(name).to_str().unwrap().to_owned()
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort_unstable();
-        names
-    }
-}
+use crate::harness::{Folder, Server, export, run};
 
 fn query<T: rusqlite::types::FromSql>(path: &Path, sql: &str) -> T {
     let db = Connection::open(path).unwrap();

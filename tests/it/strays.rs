@@ -16,22 +16,6 @@ use crate::kills::strace_kills;
 /// The name of a leftover temporary file.
 const STRAY: &str = ".trayscan-0123456789ab.tmp";
 
-/// Returns a command that runs `command` under `strace` and injects `inject` into `calls`.
-fn traced(command: &Run, calls: &str, inject: &str) -> Run {
-    let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{inject}"));
-    let strace = [
-        "strace",
-        "-f",
-        "-o",
-        "/dev/null",
-        "-e",
-        &trace,
-        "-e",
-        &inject,
-    ];
-    command.under(&strace)
-}
-
 /// Returns the relative paths of all files below `folder`.
 fn tree(folder: &Path) -> Vec<String> {
     fn add(folder: &Path, base: &Path, found: &mut Vec<String>) {
@@ -196,7 +180,9 @@ impl Lake {
 
     /// Kills an export after it has renamed some of its files.
     fn kill(&self) {
-        let mut command = traced(&self.export(&["-q"]), Self::RENAMING, "signal=KILL:when=5");
+        let mut command = self
+            .export(&["-q"])
+            .injecting(Self::RENAMING, "signal=KILL:when=5");
         assert!(!command.succeeds());
         assert_eq!(tree(&self.base()).len(), 37, "36 files and a list");
         assert!(hidden(&self.base()) > 30, "{:?}", tree(&self.base()));
@@ -240,11 +226,9 @@ fn files_of_a_running_lake_export_are_kept() {
         return;
     }
     let lake = Lake::new();
-    let mut slow = traced(
-        &lake.export(&["-q"]),
-        Lake::RENAMING,
-        "delay_enter=800000:when=3",
-    );
+    let mut slow = lake
+        .export(&["-q"])
+        .injecting(Lake::RENAMING, "delay_enter=800000:when=3");
     let mut child = slow.start();
     let started = Instant::now();
     let is_named = |path: &String| path.ends_with("/b.csv");

@@ -414,22 +414,8 @@ fn a_signal_publishes_all_files_or_none() {
             fs::write(folder.path().join(name(month)), "old").unwrap();
         }
         let template = folder.path().join("{year}-{month}.csv");
-        let traced = export_to(&server, &template, &[]);
-        let (trace, inject) = (
-            format!("trace={calls}"),
-            format!("inject={calls}:signal=TERM:when={when}"),
-        );
-        let strace = [
-            "strace",
-            "-f",
-            "-o",
-            "/dev/null",
-            "-e",
-            &trace,
-            "-e",
-            &inject,
-        ];
-        let mut command = traced.under(&strace);
+        let signal = format!("signal=TERM:when={when}");
+        let mut command = export_to(&server, &template, &[]).injecting(calls, &signal);
         let ended = command.output().expect(code);
         assert!(ended.stderr.contains(message), "{ended:?}");
         let files = files(folder.path());

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::harness::{Run, Server, trayscan};
+use crate::harness::{Output, Run, Server, trayscan};
 
 /// The previous content of a file; longer than a buffer, so that leftovers would be noticed.
 pub(crate) const OLD: &[u8] = &[b'o'; 300_000];
@@ -83,6 +83,19 @@ pub(crate) fn names(folder: &Path) -> Vec<OsString> {
         .collect();
     names.sort();
     names
+}
+
+/// Runs `unshare` with a script that exits with 77 if it cannot mount a small disk. Returns `None`, with a message,
+/// if this user may not.
+pub(crate) fn with_mount(unshare: &mut Run) -> Option<Output> {
+    let output = unshare.try_raw().ok().filter(|output| {
+        let refused = String::from_utf8_lossy(&output.stderr).contains("unshare");
+        output.status.code() != Some(77) && !refused
+    });
+    if output.is_none() {
+        eprintln!("skipped: this user may not mount a small disk");
+    }
+    output.map(Output::of)
 }
 
 fn mode(path: &Path) -> u32 {

@@ -2,8 +2,12 @@
 //!
 //! Requests are written by hand because a client library would hide the defects that the tests look for.
 
+#[cfg(unix)]
+mod folder;
 mod run;
 
+#[cfg(unix)]
+pub(crate) use folder::Folder;
 pub(crate) use run::{LIMIT, Output, Pipe, Run, Running, SOON, python, run, trayscan};
 
 use std::cell::RefCell;

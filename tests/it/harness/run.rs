@@ -68,6 +68,13 @@ impl Run {
         run
     }
 
+    /// Returns the same run under `strace`, which injects `fault` into the system calls `calls`.
+    pub(crate) fn injecting(&self, calls: &str, fault: &str) -> Self {
+        let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{fault}"));
+        let to_nowhere = ["strace", "-f", "-o", "/dev/null"];
+        self.under(&[&to_nowhere[..], &["-e", &trace, "-e", &inject]].concat())
+    }
+
     pub(crate) fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
         self.command.arg(arg);
         self

@@ -3,8 +3,7 @@
 use std::fs::{self};
 use std::path::PathBuf;
 
-use super::Folder;
-use crate::harness::{Output, Run, Server, export, python, run};
+use crate::harness::{Folder, Output, Run, Server, export, python, run};
 
 /// Returns Python with DuckDB and pyarrow; `None` if not possible.
 fn python_engines() -> Option<PathBuf> {

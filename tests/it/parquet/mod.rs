@@ -11,7 +11,7 @@ mod engines;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ::parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -19,42 +19,25 @@ use ::parquet::file::statistics::Statistics;
 use ::parquet::record::{Field, Row};
 use rusqlite::Connection;
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::harness::{Output, Run, Server, export, run};
+use crate::harness::{Folder, Output, Run, Server, export, run};
 
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(TempDir::new().unwrap())
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn name(&self, name: &str) -> String {
-        self.at(name).to_str().unwrap().to_owned()
-    }
-
-    /// Creates an archive in which the seventh batch is received with `change` applied. Returns its path and
-    /// the ID of that batch.
-    fn archive(&self, from: &str, to: &str) -> (String, String) {
-        let archive = self.name("archive.db");
-        run(&["sync", &archive, "--sandbox", "-q"]).expect(0);
-        let db = Connection::open(&archive).unwrap();
-        let received = "SELECT batch_id, received FROM batches WHERE rowid = 7";
-        let (id, text): (String, String) = db
-            .query_row(received, [], |row| Ok((row.get(0)?, row.get(1)?)))
-            .unwrap();
-        let place = text.find(from).unwrap() + from.len();
-        let end = place + text[place..].find([',', '}']).unwrap();
-        let changed = format!("{}{to}{}", &text[..place], &text[end..]);
-        let sql = "UPDATE batches SET received = ?1 WHERE rowid = 7";
-        db.execute(sql, [changed]).unwrap();
-        (archive, id)
-    }
+/// Creates an archive in which the seventh batch is received with `to` as its value after `from`. Returns its
+/// path and the ID of that batch.
+fn archive_with(folder: &Folder, from: &str, to: &str) -> (String, String) {
+    let archive = folder.name("archive.db");
+    run(&["sync", &archive, "--sandbox", "-q"]).expect(0);
+    let db = Connection::open(&archive).unwrap();
+    let received = "SELECT batch_id, received FROM batches WHERE rowid = 7";
+    let (id, text): (String, String) = db
+        .query_row(received, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    let place = text.find(from).unwrap() + from.len();
+    let end = place + text[place..].find([',', '}']).unwrap();
+    let changed = format!("{}{to}{}", &text[..place], &text[end..]);
+    let sql = "UPDATE batches SET received = ?1 WHERE rowid = 7";
+    db.execute(sql, [changed]).unwrap();
+    (archive, id)
 }
 
 fn open(path: &Path) -> SerializedFileReader<File> {
@@ -267,7 +250,7 @@ fn values_that_do_not_fit_a_column_are_refused_by_name() {
         ),
     ] {
         let folder = Folder::new();
-        let (archive, id) = folder.archive(&format!("\"{name}\":"), value);
+        let (archive, id) = archive_with(&folder, &format!("\"{name}\":"), value);
         let path = folder.name("b.parquet");
         fs::write(&path, "old").unwrap();
         let ended = run(&["export", "--archive", &archive, "-o", &path]).expect(7);
@@ -290,7 +273,7 @@ fn decimals_are_exact_with_any_sign_and_zeros() {
         ("\"-9999999999999999.99\"", "-9999999999999999.99"),
     ] {
         let folder = Folder::new();
-        let (archive, id) = folder.archive("\"avg_germination_rate\":", value);
+        let (archive, id) = archive_with(&folder, "\"avg_germination_rate\":", value);
         let (path, json) = (folder.name("b.parquet"), folder.name("b.json"));
         run(&["export", "--archive", &archive, "-o", &path]).expect(0);
         let rows = rows(Path::new(&path));
@@ -319,7 +302,7 @@ fn lenient_writes_invalid_values_as_null() {
         ("warnings", "1"),
     ] {
         let folder = Folder::new();
-        let (archive, id) = folder.archive(&format!("\"{name}\":"), value);
+        let (archive, id) = archive_with(&folder, &format!("\"{name}\":"), value);
         let path = folder.name("b.parquet");
         run(&["export", "--archive", &archive, "-o", &path, "--lenient"]).expect(0);
         let rows = rows(Path::new(&path));

@@ -9,8 +9,8 @@ use ::parquet::file::reader::FileReader as _;
 use ::parquet::record::{Field, Row};
 use serde_json::Value;
 
-use super::{Folder, facts, field, open, rows};
-use crate::harness::{Server, export, run};
+use super::{facts, field, open, rows};
+use crate::harness::{Folder, Server, export, run};
 
 #[test]
 fn a_lake_has_a_file_for_each_month() {

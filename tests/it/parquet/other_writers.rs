@@ -14,8 +14,7 @@ use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::ColumnPath;
 
-use super::Folder;
-use crate::harness::{Server, export, run};
+use crate::harness::{Folder, Server, export, run};
 
 #[test]
 fn damaged_files_are_refused_with_a_reason() {
