@@ -8,7 +8,7 @@ use super::{
     MANY_RETRIES, YEAR, YEAR_FLAGS, assert_same, assert_whole, batch, texts, with, written,
 };
 use crate::fake::{Answer, FakeService, TOKEN};
-use crate::harness::{Output, Server, export};
+use crate::harness::{Output, Server, export, in_parallel};
 
 #[test]
 fn pages_of_any_size_are_written_completely_and_in_order() {
@@ -190,7 +190,7 @@ fn a_token_that_expires_during_an_outage_is_renewed_again() {
 
 #[test]
 fn short_lived_tokens_are_renewed_in_time_or_when_refused() {
-    for (faults, says) in [
+    let cases = [
         (
             &["latency:50ms"][..],
             "requesting a new token: the service refused the current one",
@@ -203,17 +203,18 @@ fn short_lived_tokens_are_renewed_in_time_or_when_refused() {
             &["latency:50ms", "expires-in"],
             "requesting a new token: the current one is about to expire",
         ),
-    ] {
+    ];
+    in_parallel(&cases, |(faults, says)| {
         let server = with(&["--page-size", "10", "--token-ttl", "1s"], faults);
         let ended = export(&server, &["-f", "ndjson", "-v", "--parallel", "1"]);
         assert_same(&ended, &texts(&server, ""), &format!("{faults:?}"));
         assert!(ended.stderr.contains(says), "{faults:?}: {ended:?}");
-    }
+    });
 }
 
 #[test]
 fn random_failures_lose_and_duplicate_nothing() {
-    for faults in [
+    let cases = [
         &["503:0.3"][..],
         &["500:0.2"],
         &["429:0.2"],
@@ -235,11 +236,12 @@ fn random_failures_lose_and_duplicate_nothing() {
             "dates-with-cursor:refused",
             "cursor-expiry:4",
         ],
-    ] {
+    ];
+    in_parallel(&cases, |faults| {
         for size in ["7", "500"] {
             assert_whole(&["--page-size", size], faults, &MANY_RETRIES);
         }
-    }
+    });
 }
 
 #[test]

@@ -14,11 +14,26 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
 use crate::fake::{CURSOR, TOKEN};
+
+/// Runs `job` on every item, a few at a time.
+pub(crate) fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    job(item);
+                }
+            });
+        }
+    });
+}
 
 /// Exports from `service`, and asserts that no secret was printed.
 #[track_caller]

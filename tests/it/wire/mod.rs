@@ -46,14 +46,13 @@ mod seconds;
 // The content and destination of requests.
 mod requests;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fs;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use serde_json::Value;
 
 use crate::fake::{Answer, Batch, CURSOR, FakeService, SECRET, TOKEN, page, token};
-use crate::harness::{Output, Run, trayscan};
+use crate::harness::{Output, Run, in_parallel, trayscan};
 
 /// The longest time that any export here may take.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -177,20 +176,6 @@ fn service(batches: impl IntoIterator<Item = Answer>) -> FakeService {
 
 fn one_page() -> Answer {
     Answer::ok(page(&[batch("b1")], None))
-}
-
-/// Runs `job` on every item, a few at a time.
-fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| {
-                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    job(item);
-                }
-            });
-        }
-    });
 }
 
 /// A service that returns `answer` for auth.
