@@ -41,9 +41,10 @@ fn answer(mut stream: &TcpStream, pages: &[String]) -> std::io::Result<()> {
         let cursor = first.split_once("next_token=").map_or("0", |(_, rest)| {
             rest.split(['&', ' ']).next().unwrap_or_default()
         });
-        let body = match first.starts_with("POST") {
-            true => TOKEN,
-            false => &pages[cursor.parse::<usize>().unwrap()],
+        let body = if first.starts_with("POST") {
+            TOKEN
+        } else {
+            &pages[cursor.parse::<usize>().unwrap()]
         };
         write!(
             stream,

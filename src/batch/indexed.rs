@@ -220,9 +220,9 @@ impl Batch {
             if text.is_empty() {
                 text.reserve(self.text().len() + 64);
             }
-            text.push_str(copied.map_or("null", |copied| self.slice(&copied)));
+            text.push_str(copied.as_ref().map_or("null", |copied| self.slice(copied)));
             text.push_str(opening);
-            copied = written.clone();
+            copied.clone_from(written);
         }
         let rest = copied.map_or("null", |copied| self.slice(&copied));
         if text.is_empty() {

@@ -14,7 +14,10 @@ use crate::table::{Goal, Line};
 
 const BATCHES: usize = 100_000;
 const ROUNDS: usize = 9;
-const SHAPES: [(&str, fn(&mut Vec<Field>) -> Layout); 9] = [
+/// Changes a batch, and chooses its layout.
+type Change = fn(&mut Vec<Field>) -> Layout;
+
+const SHAPES: [(&str, Change); 9] = [
     ("a blank after comma and colon", |_| Layout::Blanks),
     ("pretty-printed", |_| Layout::Pretty),
     ("another order", |fields| {
@@ -123,7 +126,7 @@ fn export(setup: &Setup, address: &str, ending: &str) -> Run {
 }
 
 /// Writes pages, with each batch changed.
-fn written(pages: &[Vec<Vec<Field>>], change: fn(&mut Vec<Field>) -> Layout) -> Vec<String> {
+fn written(pages: &[Vec<Vec<Field>>], change: Change) -> Vec<String> {
     let mut written = Vec::new();
     for (number, page) in (1..).zip(pages) {
         let mut text = "{\"data\":[".to_owned();

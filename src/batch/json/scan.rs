@@ -75,6 +75,12 @@ pub(in crate::batch) fn object(text: &str) -> Option<Found> {
     reader.finish()
 }
 
+/// The name of a field.
+enum Name {
+    Column(usize),
+    Unknown,
+}
+
 /// Reads fields in any order, with or without whitespace between tokens.
 struct Reader<'a> {
     text: &'a str,
@@ -141,18 +147,18 @@ impl<'a> Reader<'a> {
     fn field(&mut self) -> Option<()> {
         self.skip()?;
         let start = self.offset();
-        let column = self.name()?;
-        let name = self.span(start)?;
+        let name = self.name()?;
+        let name_span = self.span(start)?;
         self.skip()?;
         if self.take()? != b':' {
             return None;
         }
         self.skip()?;
         let start = self.offset();
-        let Some(column) = column else {
+        let Name::Column(column) = name else {
             self.value(MAX_DEPTH)?;
-            let value = self.span(start)?;
-            return self.add_unknown(name, value);
+            let value_span = self.span(start)?;
+            return self.add_unknown(name_span, value_span);
         };
         self.position += known(&COLUMNS[column], self.rest())?;
         let value = self.span(start)?;
@@ -162,14 +168,14 @@ impl<'a> Reader<'a> {
         before.is_none().then_some(())
     }
 
-    /// Reads a name; returns its column, if it has one. An escape in a name is rare.
-    fn name(&mut self) -> Option<Option<usize>> {
+    /// Reads a name. An escape in one is rare.
+    fn name(&mut self) -> Option<Name> {
         let rest = self.rest();
         if let Some(expected) = OPENINGS.get(self.expected) {
             let name = &expected.as_bytes()[1..expected.len() - 1];
             if rest.starts_with(name) {
                 self.position += name.len();
-                return Some(Some(self.expected));
+                return Some(Name::Column(self.expected));
             }
         }
         let content = rest.strip_prefix(b"\"")?;
@@ -178,7 +184,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         self.position += length + 2;
-        Some(column(&content[..length]))
+        Some(column(&content[..length]).map_or(Name::Unknown, Name::Column))
     }
 
     fn add_unknown(&mut self, name: Range<u32>, value: Range<u32>) -> Option<()> {
@@ -483,9 +489,9 @@ fn string_with(text: &[u8], unicode: impl Fn(&[u8]) -> Option<usize>) -> Option<
 
 /// Returns the value of the four hexadecimal digits at the start of `text`.
 pub(in crate::batch) fn hex(text: &[u8]) -> Option<u32> {
-    let digits = text.get(..4)?.iter();
-    digits.fold(Some(0), |value, byte| {
-        Some(value? << 4 | char::from(*byte).to_digit(16)?)
+    let mut digits = text.get(..4)?.iter();
+    digits.try_fold(0, |value, byte| {
+        Some(value << 4 | char::from(*byte).to_digit(16)?)
     })
 }
 
@@ -696,7 +702,7 @@ mod tests {
             "null|true|false|01|1\\.|-|nul|\"|",
         ];
         leaf.prop_recursive(3, 12, 4, |value| {
-            let name = r#"([a-z]|\\u00[0-9a-f]{2}){0,3}"#;
+            let name = r"([a-z]|\\u00[0-9a-f]{2}){0,3}";
             let member =
                 (name, value.clone()).prop_map(|(name, value)| format!("\"{name}\":{value}"));
             prop_oneof![
@@ -759,7 +765,7 @@ mod tests {
                     match change {
                         5 if text.is_char_boundary(position) => text.insert(position, ' '),
                         6 if text.is_char_boundary(position) => {
-                            text.insert(position, char::from(byte))
+                            text.insert(position, char::from(byte));
                         }
                         7 if text.is_char_boundary(position) => text.truncate(position),
                         _ => {}
@@ -798,7 +804,7 @@ mod tests {
         );
         let slow = slow.batch.expect("a batch");
         assert_eq!(batch.text(), slow.text());
-        let hash = |batch: &Batch| batch.content_hash(|bytes| xxhash_rust::xxh3::xxh3_64(bytes));
+        let hash = |batch: &Batch| batch.content_hash(xxhash_rust::xxh3::xxh3_64);
         assert_eq!(hash(&batch), hash(&slow));
         let canonical = Batch::read(&batch.canonical()).batch.expect("a batch");
         assert_eq!(hash(&batch), hash(&canonical), "{text}");
