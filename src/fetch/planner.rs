@@ -359,6 +359,46 @@ mod tests {
     }
 
     #[test]
+    fn the_last_window_is_extended_rather_than_followed_by_a_short_one() {
+        // One page of 900 seconds at a time. It is the last one if it covers four fifths of what is left.
+        let last = |left: i64| lengths(plan(8 * 900 + left, 2 << 20, 1, false)).split_off(8);
+        assert_eq!(last(1125), [1125]);
+        assert_eq!(last(1126), [900, 226]);
+        assert_eq!(last(700), [700]);
+    }
+
+    #[test]
+    fn after_empty_windows_none_is_longer_than_the_share_of_a_worker() {
+        let mut planner = plan(1_000_000, 1000, 4, false);
+        let mut length = || {
+            let (window, _) = planner.next().expect("a window");
+            planner.add_empty(&window);
+            window.end.expect("an end") - window.start.expect("a start")
+        };
+        let before: i64 = (0..3).map(|_| length()).sum();
+        // It grows, but not above a quarter of what is left.
+        assert_eq!(length(), (1_000_000 - before + 2) / 4);
+    }
+
+    #[test]
+    fn of_two_pages_with_the_same_end_the_later_one_counts_more() {
+        for newest_first in [false, true] {
+            let mut planner = plan(100_000, 1000, 2, newest_first);
+            let last = planner.densities[0].position;
+            for batches in [500, 700] {
+                let first = if newest_first { last + 9 } else { last - 9 };
+                planner.add_page(PageSpan {
+                    first,
+                    last,
+                    batches,
+                });
+            }
+            let batches: Vec<f64> = planner.densities.iter().map(|one| one.batches).collect();
+            assert_eq!(batches, [700.0, 500.0, 1001.0]);
+        }
+    }
+
+    #[test]
     fn the_furthest_pages_count_most() {
         for newest_first in [false, true] {
             let mut planner = plan(100_000, 1000, 2, newest_first);

@@ -97,6 +97,9 @@ impl Drop for Space {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     #[test]
@@ -131,5 +134,34 @@ mod tests {
         assert_eq!(room.try_acquire(2, 1), None);
         drop(space(FIRST_ROOM, true));
         assert_eq!(room.try_acquire(2, 1), Some(true));
+        assert_eq!(room.try_acquire(2, FIRST_ROOM - 1), Some(true), "all of it");
+    }
+
+    /// Returns the space if the wait for it is over.
+    fn poll(waiting: Pin<&mut impl Future<Output = Space>>) -> Option<Space> {
+        match waiting.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(space) => Some(space),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_when_space_is_free_or_its_window_is_first() {
+        let room = Arc::new(Room::new(100));
+        room.set_first(1);
+        let taken = poll(pin!(room.acquire(2, 100))).expect("space");
+        let mut third = pin!(room.acquire(3, 100));
+        assert!(poll(third.as_mut()).is_none(), "full");
+        drop(taken);
+        let taken = poll(third).expect("space");
+        assert_eq!((taken.size, taken.is_first), (100, false));
+        let mut fourth = pin!(room.acquire(4, 100));
+        assert!(poll(fourth.as_mut()).is_none(), "full again");
+        room.set_first(4);
+        let first = poll(fourth).expect("space");
+        assert_eq!((first.size, first.is_first), (100, true));
+        drop((taken, first));
+        let state = room.state();
+        assert_eq!((state.used, state.used_by_first), (0, 0));
     }
 }
