@@ -171,3 +171,186 @@ fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
 fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
     file.set_permissions(metadata.permissions())
 }
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::error::hint_of;
+
+    /// A folder, and files that are being written to it.
+    struct Fixture {
+        folder: TempDir,
+        storage: Storage,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            Self {
+                folder: TempDir::new().expect("a folder"),
+                storage: Storage::default(),
+            }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        /// Starts to write a file.
+        fn create(&self, name: &str, replace: bool) -> LocalFile {
+            let path = self.path(name);
+            let existing = fs::metadata(&path).ok();
+            let (existing, name) = (existing.as_ref(), format!("`{name}`"));
+            let file = LocalFile::create(&path, &name, existing, replace, None, &self.storage);
+            file.expect("a file")
+        }
+
+        /// Writes a file that is ready to be published.
+        fn sealed(&self, name: &str, replace: bool) -> LocalFile {
+            let mut file = self.create(name, replace);
+            file.write_all(b"new").expect("written");
+            file.seal().expect("sealed");
+            file
+        }
+
+        /// The names and the contents of all files.
+        fn files(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.folder.path()).expect("a folder");
+            let mut files: Vec<String> = entries
+                .map(|entry| {
+                    let path = entry.expect("an entry").path();
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    let content = fs::read_to_string(&path).unwrap_or_default();
+                    format!("{name}: {content}")
+                })
+                .collect();
+            files.sort();
+            files
+        }
+    }
+
+    #[test]
+    fn a_file_appears_under_its_name_when_it_is_published() {
+        let fixture = Fixture::new();
+        fs::write(fixture.path("a"), "old").expect("a file");
+        let mut file = fixture.create("a", true);
+        assert_eq!(file.name(), "`a`");
+        file.write_all(b"new").expect("written");
+        file.flush().expect("flushed");
+        let path = file.write_by_path().expect("no error").map(Path::to_owned);
+        let path = path.expect("a path");
+        assert_eq!(path.parent(), Some(fixture.folder.path()));
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "new");
+        assert_ne!(path, fixture.path("a"));
+        file.seal().expect("sealed");
+        file.prepare().expect("it may be replaced");
+        assert_eq!(fs::read_to_string(fixture.path("a")).expect("a"), "old");
+        LocalFile::commit(vec![file]).expect("published");
+        assert_eq!(fixture.files(), ["a: new"]);
+        assert_eq!(fixture.storage.cleanup.published_files(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_not_published_leaves_nothing() {
+        let fixture = Fixture::new();
+        drop(fixture.sealed("a", true));
+        assert_eq!(fixture.files(), [""; 0]);
+        LocalFile::commit(Vec::new()).expect("nothing to publish");
+    }
+
+    #[test]
+    fn one_of_many_is_closed_by_its_seal() {
+        let fixture = Fixture::new();
+        let (folder, storage) = (fixture.folder.path(), &fixture.storage);
+        let folders = [folder.to_owned()];
+        let mut parts = PartFiles::new(folder, &folders, &storage.cleanup).expect("a list");
+        let path = fixture.path("a");
+        let part = LocalFile::create(&path, "`a`", None, true, Some(&mut parts), storage);
+        let mut part = part.expect("a file");
+        part.write_all(b"new").expect("written");
+        part.flush().expect("flushed");
+        part.seal().expect("sealed");
+        assert!(part.write(b"more").is_err() && part.flush().is_err());
+        LocalFile::commit(vec![part]).expect("published");
+        drop(parts);
+        assert_eq!(fixture.files(), ["a: new"]);
+    }
+
+    #[test]
+    fn a_file_created_in_the_meantime_is_kept() {
+        let fixture = Fixture::new();
+        let mut file = fixture.sealed("a", false);
+        file.prepare().expect("there is none");
+        fs::write(fixture.path("a"), "other").expect("a file");
+        let expected = "`a` was created in the meantime, and `--no-clobber` keeps it";
+        let failure = file.prepare().expect_err("there is one");
+        assert_eq!(failure.to_string(), expected);
+        let failure = LocalFile::commit(vec![file]).expect_err("there is one");
+        assert_eq!(failure.to_string(), expected);
+        assert_eq!(hint_of(&failure.into()), None);
+        assert_eq!(fixture.files(), ["a: other"]);
+    }
+
+    #[test]
+    fn the_hint_says_how_many_files_were_replaced_before_an_error() {
+        let fixture = Fixture::new();
+        let files = ["a", "b", "c"].map(|name| fixture.sealed(name, true));
+        fs::create_dir(fixture.path("b")).expect("a folder in the way");
+        let failure = LocalFile::commit(files.into()).expect_err("a folder");
+        assert_eq!(failure.to_string(), "cannot write to `b`");
+        let hint = hint_of(&failure.into()).map(str::to_owned);
+        assert_eq!(hint.as_deref(), Some("1 of 3 files were already replaced"));
+        assert_eq!(fixture.files(), ["a: new", "b: "]);
+    }
+
+    #[test]
+    fn a_database_does_not_get_the_journal_of_another() {
+        let fixture = Fixture::new();
+        let mut database = fixture.sealed("a", true);
+        database.expect_database().expect("no journal");
+        database.prepare().expect("no journal");
+        fs::write(fixture.path("a-wal"), "changes").expect("a journal");
+        assert!(database.prepare().is_err());
+        assert!(database.expect_database().is_err());
+        let mut text = fixture.sealed("a", true);
+        text.prepare().expect("it is not a database");
+    }
+
+    #[test]
+    fn a_write_protected_file_is_not_replaced() {
+        let fixture = Fixture::new();
+        let path = fixture.path("a");
+        fs::write(&path, "old").expect("a file");
+        let mut permissions = fs::metadata(&path).expect("a file").permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&path, permissions).expect("protected");
+        let existing = fs::metadata(&path).expect("a file");
+        let created =
+            LocalFile::create(&path, "`a`", Some(&existing), true, None, &fixture.storage);
+        let error = created.err().expect("protected");
+        assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
+        assert_eq!(fixture.files(), ["a: old"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_owner_and_the_mode_of_a_file_are_kept() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+        let fixture = Fixture::new();
+        let path = fixture.path("a");
+        fs::write(&path, "old").expect("a file");
+        // More than the usual umask allows.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o662)).expect("a mode");
+        // Only root can change the owner.
+        let _ = std::os::unix::fs::chown(&path, Some(4321), Some(8765));
+        let before = fs::metadata(&path).expect("a file");
+        assert_eq!((mode(Some(&before)), mode(None)), (0o662, 0o666));
+        LocalFile::commit(vec![fixture.sealed("a", true)]).expect("published");
+        let after = fs::metadata(&path).expect("a file");
+        assert_ne!(before.ino(), after.ino(), "another file");
+        assert_eq!(before.mode(), after.mode());
+        assert_eq!((before.uid(), before.gid()), (after.uid(), after.gid()));
+    }
+}

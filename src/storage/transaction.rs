@@ -139,3 +139,128 @@ impl Transaction for Stream {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use super::*;
+    use crate::error::{hint_of, kind_of};
+
+    /// What arrived at the other end of a stream. `!` stands for a flush.
+    #[derive(Clone, Default)]
+    struct Arrived(Arc<Mutex<Vec<u8>>>);
+
+    impl Arrived {
+        fn text(&self) -> String {
+            let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+
+        fn stream(&self, is_terminal: bool) -> Stream {
+            Stream::new(Box::new(self.clone()), is_terminal, "a stream".to_owned())
+        }
+    }
+
+    impl Write for Arrived {
+        /// Takes a few bytes at a time, as a pipe may do.
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let length = bytes.len().min(3);
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend_from_slice(&bytes[..length]);
+            Ok(length)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.write_all(b"!")
+        }
+    }
+
+    /// A stream whose reader has gone.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+    }
+
+    #[test]
+    fn a_stream_passes_bytes_on_at_once_and_flushes_them_in_the_end() {
+        let arrived = Arrived::default();
+        let mut stream = arrived.stream(false);
+        stream.escape_on_terminal(Escapes::Text);
+        stream.write_all(b"caf\xe9 \x1b\r").expect("written");
+        assert_eq!(
+            arrived.text(),
+            "caf\u{fffd} \u{1b}\r",
+            "as it is: this is no terminal"
+        );
+        stream.flush().expect("flushed");
+        stream.seal().expect("sealed");
+        stream.prepare().expect("ready");
+        assert!(arrived.text().ends_with("\r!"));
+        let other = Arrived::default();
+        Stream::commit(vec![stream, other.stream(false)]).expect("flushed");
+        assert!(arrived.text().ends_with("\r!!"));
+        assert_eq!(other.text(), "!");
+    }
+
+    #[test]
+    fn a_terminal_does_not_get_control_characters() {
+        for (escapes, shown) in [(Escapes::Text, r"\u{1b}"), (Escapes::Json, r"\u001b")] {
+            let arrived = Arrived::default();
+            let mut stream = arrived.stream(true);
+            stream.escape_on_terminal(escapes);
+            stream.write_all(b"a long line \x1b").expect("written");
+            assert_eq!(arrived.text(), format!("a long line {shown}"));
+        }
+        let arrived = Arrived::default();
+        let mut stream = arrived.stream(true);
+        stream.escape_on_terminal(Escapes::Text);
+        stream.write_all(b"a\r").expect("written");
+        assert_eq!(arrived.text(), "a", "a line break may follow");
+        stream.seal().expect("sealed");
+        assert_eq!(arrived.text(), r"a\u{d}");
+    }
+
+    #[test]
+    fn a_stream_has_a_name_and_no_path() {
+        let mut stream = Arrived::default().stream(false);
+        assert_eq!(stream.name(), "a stream");
+        assert_eq!(stream.write_by_path().expect("no error"), None);
+        stream.expect_database().expect("no database is in the way");
+        let file = tempfile::tempfile().expect("a file");
+        assert!(!Stream::file(file, "a file".to_owned()).is_terminal);
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_noticed_by_the_last_flush() {
+        let mut stream = Stream::new(Box::new(Closed), false, "a pipe".to_owned());
+        assert!(stream.flush().is_err());
+        let failure = Stream::commit(vec![stream]).expect_err("closed");
+        assert_eq!(failure.to_string(), "the reader of a pipe closed it early");
+        assert_eq!(failure.kind, Kind::ClosedPipe);
+    }
+
+    #[test]
+    fn the_hint_depends_on_why_writing_failed() {
+        for (kind, hint) in [
+            (io::ErrorKind::StorageFull, "the disk is full"),
+            (io::ErrorKind::QuotaExceeded, "the disk is full"),
+            (io::ErrorKind::FileTooLarge, "the file size limit"),
+            (io::ErrorKind::PermissionDenied, "write elsewhere with `-o`"),
+        ] {
+            let mut stream = Arrived::default().stream(false);
+            let error = anyhow::Error::new(stream.failure(kind.into()));
+            assert_eq!(kind_of(&error), Kind::Output);
+            assert_eq!(error.to_string(), "cannot write to a stream");
+            let found = hint_of(&error).unwrap_or_default();
+            assert!(found.starts_with(hint), "{kind:?}: {found}");
+        }
+    }
+}

@@ -322,3 +322,31 @@ fn key_of(address: &ObjectAddress) -> impl Fn(&str) -> Result<Key, Failure> {
         })
     }
 }
+
+#[cfg(test)]
+impl Cloud {
+    /// Returns access to `store` as the S3 bucket `name`.
+    pub(super) fn with_bucket(name: &str, store: Arc<dyn StoreClient>, runtime: Handle) -> Self {
+        let cloud = Self::new(&ClientOptions {
+            api: crate::client::Api::Auto,
+            parallel: 1,
+            retries: 0,
+            retry_wait: std::time::Duration::ZERO,
+            timeout: std::time::Duration::from_secs(20),
+            ca_cert: None,
+            allow_http: false,
+        })
+        .expect("there are no certificates");
+        let state = cloud.state().expect("the state");
+        let bucket = Bucket {
+            store,
+            policy: state.options.retry_policy(),
+            uploads: None,
+            runtime,
+        };
+        let mut buckets = state.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets.insert((Provider::S3, name.to_owned()), bucket);
+        drop(buckets);
+        cloud
+    }
+}

@@ -348,7 +348,257 @@ fn part_size(part: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use object_store::memory::InMemory;
+    use object_store::{ObjectStoreExt as _, path::Path as Key};
+    use tokio::runtime::{Builder, Runtime};
+
+    use super::super::store::Cloud;
     use super::*;
+    use crate::storage::cleanup::PublishedObjects;
+
+    /// A bucket in memory.
+    struct Fixture {
+        store: Arc<InMemory>,
+        storage: Storage,
+        runtime: Runtime,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let runtime = Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_time()
+                .build()
+                .expect("a runtime");
+            let store = Arc::new(InMemory::new());
+            let cloud = Cloud::with_bucket("b", store.clone(), runtime.handle().clone());
+            Self {
+                store,
+                storage: Storage {
+                    cloud,
+                    ..Storage::default()
+                },
+                runtime,
+            }
+        }
+
+        fn try_begin(&self, name: &str, no_clobber: bool) -> Result<Upload, Failure> {
+            let address = ObjectAddress::parse(Path::new(&format!("s3://b/{name}")));
+            let address = address.expect("an address").expect("an object");
+            Upload::begin(&address, no_clobber, true, &self.storage)
+        }
+
+        fn begin(&self, name: &str) -> Upload {
+            self.try_begin(name, false).expect("an upload")
+        }
+
+        /// Returns the content of an object; `None` if there is none.
+        fn content(&self, name: &str) -> Option<Vec<u8>> {
+            let key = Key::from(name);
+            let content = async { self.store.get(&key).await.ok()?.bytes().await.ok() };
+            self.runtime.block_on(content).map(Vec::from)
+        }
+
+        fn put(&self, name: &str, content: &'static str) {
+            let (key, content) = (Key::from(name), PutPayload::from_static(content.as_bytes()));
+            let put = self.store.put(&key, content);
+            self.runtime.block_on(put).expect("an object");
+        }
+    }
+
+    #[test]
+    fn a_small_object_is_kept_in_memory_until_it_is_published() {
+        let fixture = Fixture::new();
+        let mut upload = fixture.begin("a");
+        assert_eq!(upload.name(), "`s3://b/a`");
+        upload.write_all(b"a small").expect("written");
+        upload.write_all(b" object").expect("written");
+        upload.flush().expect("nothing to do");
+        upload.seal().expect("sealed");
+        upload.seal().expect("sealed once");
+        upload.prepare().expect("nothing to wait for");
+        assert!(upload.permit.is_some() && upload.uploaded.is_empty());
+        assert_eq!(fixture.content("a"), None);
+        assert!(fixture.storage.cleanup.published_objects() == PublishedObjects::None);
+        Upload::commit(vec![upload]).expect("published");
+        assert_eq!(
+            fixture.content("a").as_deref(),
+            Some(&b"a small object"[..])
+        );
+        assert!(fixture.storage.cleanup.published_objects() == PublishedObjects::Some);
+        assert!(!fixture.storage.cleanup.stop(), "too late");
+        Upload::commit(Vec::new()).expect("nothing to publish");
+    }
+
+    #[test]
+    fn a_large_object_is_sent_in_parts() {
+        let fixture = Fixture::new();
+        let content: Vec<u8> = (0..=250).cycle().take(2 * SMALLEST_PART + 100).collect();
+        let mut upload = fixture.begin("a");
+        for piece in content.chunks(3_000_000) {
+            upload.write_all(piece).expect("written");
+        }
+        assert_eq!((upload.sent.len(), upload.buffer.len()), (2, 100));
+        upload.seal().expect("sealed");
+        assert!(upload.permit.is_none(), "it is not small");
+        assert_eq!((upload.sent.len(), upload.buffer.len()), (3, 0));
+        upload.prepare().expect("uploaded");
+        assert_eq!((upload.sent.len(), upload.uploaded.len()), (0, 3));
+        assert_eq!(fixture.content("a"), None, "the parts are not visible");
+        Upload::commit(vec![upload]).expect("published");
+        assert!(fixture.content("a") == Some(content));
+    }
+
+    #[test]
+    fn small_objects_are_sent_as_parts_if_there_is_no_room() {
+        let fixture = Fixture::new();
+        let mut upload = fixture.begin("a");
+        upload.write_all(&[7; 2000]).expect("written");
+        let room = Arc::clone(&upload.object.shared.small_objects);
+        let free = u32::try_from(room.available_permits()).expect("a number");
+        let taken = room.try_acquire_many(free - 1).expect("all but one KiB");
+        upload.seal().expect("sealed");
+        assert_eq!((upload.sent.len(), upload.buffer.len()), (1, 0));
+        drop(taken);
+        let mut other = fixture.begin("b");
+        other.write_all(&[8; 2000]).expect("written");
+        other.seal().expect("sealed");
+        assert_eq!(room.available_permits(), free as usize - 2, "two KiB");
+        Upload::commit(vec![upload, other]).expect("published");
+        assert_eq!(fixture.content("a"), Some(vec![7; 2000]));
+        assert_eq!(fixture.content("b"), Some(vec![8; 2000]));
+        assert_eq!(room.available_permits(), free as usize);
+    }
+
+    #[test]
+    fn an_object_that_is_not_published_does_not_appear() {
+        let fixture = Fixture::new();
+        let mut upload = fixture.begin("a");
+        let part = vec![0; SMALLEST_PART];
+        upload.write_all(&part).expect("written");
+        upload.write_all(b"more").expect("written");
+        upload.prepare().expect("uploaded");
+        drop(upload);
+        let mut stopped = fixture.begin("b");
+        stopped.write_all(b"b").expect("written");
+        stopped.prepare().expect("ready");
+        assert!(fixture.storage.cleanup.stop());
+        let failure = Upload::commit(vec![stopped]).expect_err("stopped");
+        assert_eq!(failure.to_string(), "cannot write to `s3://b/b`");
+        fixture.storage.cleanup.settle();
+        assert_eq!((fixture.content("a"), fixture.content("b")), (None, None));
+        assert!(fixture.storage.cleanup.published_objects() == PublishedObjects::None);
+    }
+
+    #[test]
+    fn a_part_that_was_not_sent_is_an_error() {
+        let fixture = Fixture::new();
+        let mut upload = fixture.begin("a");
+        let (done, aborted) = std::sync::mpsc::channel();
+        Arc::clone(&upload.object).abort(move || done.send(()).expect("a receiver"));
+        aborted.recv().expect("it was aborted");
+        let part = vec![0; SMALLEST_PART];
+        upload.write_all(&part).expect("written");
+        let failure = upload.prepare().expect_err("stopped");
+        assert_eq!(failure.to_string(), "cannot write to `s3://b/a`");
+    }
+
+    #[test]
+    fn a_file_that_a_format_writes_itself_is_uploaded() {
+        let fixture = Fixture::new();
+        let mut upload = fixture.begin("a");
+        let path = upload.write_by_path().expect("a file").map(Path::to_owned);
+        let path = path.expect("a path");
+        let again = upload.write_by_path().expect("a file").map(Path::to_owned);
+        assert_eq!(again.as_ref(), Some(&path), "the same file");
+        let content: Vec<u8> = (0..=250).cycle().take(3 << 20).collect();
+        std::fs::write(&path, &content).expect("written");
+        upload.seal().expect("sealed");
+        assert!(!path.exists(), "it is not needed any more");
+        Upload::commit(vec![upload]).expect("published");
+        assert!(fixture.content("a") == Some(content));
+    }
+
+    #[test]
+    fn an_existing_object_is_kept_or_replaced() {
+        let fixture = Fixture::new();
+        let mut new = fixture.try_begin("a", true).expect("there is none");
+        new.write_all(b"new").expect("written");
+        fixture.put("a", "old");
+        let Err(failure) = fixture.try_begin("a", true) else {
+            panic!("there is one");
+        };
+        let expected = "`s3://b/a` already exists, and `--no-clobber` keeps it";
+        assert_eq!(failure.to_string(), expected);
+        let failure = Upload::commit(vec![new]).expect_err("there is one");
+        let expected = "`s3://b/a` was created in the meantime, and `--no-clobber` keeps it";
+        assert_eq!(failure.to_string(), expected);
+        assert_eq!(fixture.content("a").as_deref(), Some(&b"old"[..]));
+        let mut new = fixture.begin("a");
+        new.write_all(b"new").expect("written");
+        Upload::commit(vec![new]).expect("published");
+        assert_eq!(fixture.content("a").as_deref(), Some(&b"new"[..]));
+    }
+
+    #[test]
+    fn an_error_says_which_of_many_objects_are_new() {
+        let fixture = Fixture::new();
+        let uploads: Vec<Upload> = (0..20)
+            .map(|number| {
+                let name = format!("{number:02}");
+                let mut upload = fixture.try_begin(&name, true).expect("there is none");
+                upload.write_all(b"new").expect("written");
+                upload
+            })
+            .collect();
+        fixture.put("00", "old");
+        let failure = Upload::commit(uploads).expect_err("one is there");
+        let message = failure.to_string();
+        let why = "`s3://b/00` was created in the meantime, and `--no-clobber` keeps it; ";
+        let new = message.strip_prefix(why).expect("why, first");
+        let (count, names) = new.split_once(" of 20 objects are new: ").expect(new);
+        let count: usize = count.parse().expect("a number");
+        assert!((7..19).contains(&count), "no more are started: {message}");
+        let listed = "`s3://b/01`, `s3://b/02`, `s3://b/03`, `s3://b/04`, `s3://b/05`";
+        assert_eq!(names, format!("{listed} and {} more", count - 5));
+        let there = (1..20).filter(|number| fixture.content(&format!("{number:02}")).is_some());
+        assert_eq!(there.count(), count);
+    }
+
+    #[test]
+    fn objects_are_described_by_whether_they_are_new() {
+        let fixture = Fixture::new();
+        let uploads = ["a", "b", "c"].map(|name| fixture.begin(name));
+        let [a, b, c] = &uploads;
+        for (new, unknown, expected) in [
+            (&[][..], &[][..], "none of the 9 objects is new"),
+            (&[a], &[], "1 of 9 objects are new: `s3://b/a`"),
+            (
+                &[],
+                &[b],
+                "it is unknown whether `s3://b/b` is new; no other object is new",
+            ),
+            (
+                &[a],
+                &[b, c],
+                "it is unknown whether `s3://b/b`, `s3://b/c` are new; 1 of 9 objects are new: `s3://b/a`",
+            ),
+        ] {
+            assert_eq!(describe_new(new, unknown, 9), expected);
+        }
+    }
+
+    #[test]
+    fn a_body_is_sent_in_pieces() {
+        for (size, pieces) in [
+            (0, &[][..]),
+            (PIECE, &[PIECE]),
+            (2 * PIECE + 1, &[PIECE, PIECE, 1]),
+        ] {
+            let lengths: Vec<usize> = payload(vec![1; size]).iter().map(Bytes::len).collect();
+            assert_eq!(lengths, pieces);
+        }
+    }
 
     #[test]
     fn ten_thousand_parts_exceed_the_object_size_limit() {
