@@ -154,7 +154,10 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_shown_by_debug() {
-        assert_eq!(format!("{:?}", Secret::new("debug-secret")), "Secret(…)");
+        for secret in [Secret::new("debug-secret"), Secret::cursor("debug-secret")] {
+            assert_eq!(format!("{secret:?}"), "Secret(…)");
+            assert_eq!(secret.expose(), "debug-secret", "unless it is asked for");
+        }
     }
 
     #[test]

@@ -135,7 +135,8 @@ mod tests {
     use super::*;
 
     fn fill(limiter: &Arc<ConcurrencyLimiter>) -> Vec<Permit> {
-        std::iter::from_fn(|| limiter.try_acquire()).collect()
+        let permits = std::iter::from_fn(|| limiter.try_acquire());
+        permits.take(100).collect()
     }
 
     #[test]
@@ -163,6 +164,7 @@ mod tests {
         while limiter.allowed() < 3 {
             limiter.try_acquire().expect("a permit").succeeded();
             answers += 1;
+            assert!(answers < 100, "the limit does not grow");
         }
         assert_eq!(answers, SUCCESSES_PER_PERMIT + 2 * SUCCESSES_PER_PERMIT);
         for _ in 0..100 {
@@ -212,6 +214,7 @@ mod tests {
             assert_eq!(held.len(), 2);
         });
     }
+
     #[test]
     fn two_requests_at_the_same_time_are_remembered() {
         let limiter = Arc::new(ConcurrencyLimiter::new(2));
