@@ -165,3 +165,116 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
         .caused_by(error)
         .hint(hint)
 }
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::super::sqlite::ARCHIVE_ID;
+    use super::*;
+    use crate::error::hint_of;
+
+    fn open(path: &Path, no_clobber: bool) -> Result<OutputTarget, Failure> {
+        let location = Location::File(path.to_owned());
+        OutputTarget::open(&location, no_clobber, true, None, &Storage::default())
+    }
+
+    /// Returns the message and the hint about a file that cannot be written.
+    fn refusal(path: &Path, no_clobber: bool) -> (String, String) {
+        let Err(failure) = open(path, no_clobber) else {
+            panic!("{} can be written", path.display());
+        };
+        assert_eq!(failure.kind, Kind::Output);
+        let error = anyhow::Error::new(failure);
+        let hint = hint_of(&error).unwrap_or_default().to_owned();
+        (error.to_string(), hint)
+    }
+
+    #[test]
+    fn a_hint_says_why_a_file_cannot_be_written() {
+        let folder = TempDir::new().expect("a folder");
+        let folder = folder.path();
+        assert_eq!(
+            refusal(folder, false).1,
+            "it is a folder: name a file in it"
+        );
+        let missing = folder.join("missing");
+        let hint = format!("create the folder first: mkdir -p '{}'", missing.display());
+        assert_eq!(refusal(&missing.join("a"), false).1, hint);
+        let file = folder.join("a");
+        fs::write(&file, "old").expect("a file");
+        let (message, hint) = refusal(&file, true);
+        assert!(message.ends_with(" already exists, and `--no-clobber` keeps it"));
+        assert_eq!(hint, "choose another name, or remove `--no-clobber`");
+        assert_eq!(
+            refusal(&file.join("b"), false).1,
+            "choose another location with `-o`"
+        );
+        let mut permissions = fs::metadata(&file).expect("a file").permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&file, permissions).expect("protected");
+        let hint = "it is write-protected: choose another location with `-o`";
+        assert_eq!(refusal(&file, false).1, hint);
+    }
+
+    #[test]
+    fn an_archive_is_not_overwritten() {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("a");
+        let header = [&[0; 68][..], &ARCHIVE_ID.to_be_bytes()].concat();
+        fs::write(&path, header).expect("a file");
+        for no_clobber in [false, true] {
+            let (message, _) = refusal(&path, no_clobber);
+            let expected = "is an archive of `trayscan sync` and must not be overwritten";
+            assert!(message.ends_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn without_permission_the_hint_names_the_folder() {
+        let error = io::ErrorKind::PermissionDenied.into();
+        let failure = cannot_write("`a`", Path::new("a"), error);
+        assert_eq!(failure.to_string(), "cannot write to `a`");
+        let error = anyhow::Error::new(failure);
+        let hint = hint_of(&error).unwrap_or_default();
+        assert!(hint.ends_with("so the folder must be writable too"));
+        let error = io::ErrorKind::NotFound.into();
+        let error = anyhow::Error::new(cannot_write("`a`", Path::new("a"), error));
+        assert_eq!(hint_of(&error), Some("choose another location with `-o`"));
+    }
+
+    #[test]
+    fn a_file_is_replaced_by_the_commit() {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("a");
+        fs::write(&path, "old").expect("a file");
+        let mut target = open(&path, false).expect("a file");
+        assert!(matches!(target, OutputTarget::File(_)));
+        target.escape_on_terminal(Escapes::Text);
+        target.write_all(b"new\x1b").expect("written");
+        target.seal().expect("sealed");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "old");
+        OutputTarget::commit(vec![target]).expect("published");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "new\u{1b}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_open_file_and_a_device_are_written_at_once() {
+        use std::os::fd::AsRawFd as _;
+
+        let device = open(Path::new("/dev/null"), true).expect("a device");
+        assert!(matches!(device, OutputTarget::Stream(_)));
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("a");
+        fs::write(&path, "old, ").expect("a file");
+        let file = OpenOptions::new().append(true).open(&path);
+        let file = file.expect("a file");
+        let name = format!("/dev/fd/{}", file.as_raw_fd());
+        let mut target = open(Path::new(&name), true).expect("an open file");
+        assert!(matches!(target, OutputTarget::Stream(_)));
+        target.write_all(b"new").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "old, new");
+        OutputTarget::commit(vec![target, device]).expect("flushed");
+    }
+}
