@@ -306,6 +306,56 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_shard_grows_when_seven_eighths_are_used() {
+        let mut shard = Shard::default();
+        let counts: Vec<usize> = (1..=60)
+            .map(|number| {
+                let known = DedupEntry {
+                    id: [number << 10, 0, 0, 1],
+                    content: [0; 2],
+                };
+                assert_eq!(shard.add(known, 1), (Arrival::New, 0));
+                shard.buckets.len()
+            })
+            .collect();
+        // 18 of 20, 44 of 50, and the rest of 95 slots.
+        let expected = [&[4; 18][..], &[10; 26], &[19; 16]].concat();
+        assert_eq!((counts, shard.used), (expected, 60));
+    }
+
+    #[test]
+    fn ids_are_told_apart_by_all_parts_of_their_digest() {
+        let ids: Vec<Id> = (0..100)
+            .map(|number| Digest::of(&batch(&format!(r#""batch_id":"{number}""#))).id())
+            .collect();
+        let shards: HashSet<usize> = ids.iter().map(|(shard, _)| *shard).collect();
+        assert!(shards.len() > 50, "{}", shards.len());
+        for part in 0..4 {
+            let different: HashSet<u16> = ids.iter().map(|(_, id)| id[part]).collect();
+            assert!(different.len() > 90, "part {part}: {}", different.len());
+        }
+    }
+
+    #[test]
+    fn batches_are_spread_over_all_buckets() {
+        let shard = Shard {
+            buckets: vec![DedupBucket::default(); 1000],
+            used: 0,
+        };
+        for (id, bucket) in [
+            ([0, 0, 1, 1], 0),
+            ([0x4000, 0, 1, 1], 250),
+            ([0x8000, 0, 1, 1], 500),
+            // A thousandth of 32 bits is not a whole number of 16 bits.
+            ([65, 0x8937, 1, 1], 0),
+            ([65, 0x8938, 1, 1], 1),
+            ([u16::MAX; 4], 999),
+        ] {
+            assert_eq!(shard.first_bucket(id), bucket, "{id:?}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
