@@ -51,12 +51,12 @@ impl Digest {
         (self.shard, self.known.id)
     }
 
-    pub(crate) fn of(batch: &Batch) -> Self {
+    pub(crate) fn of(batch: &Batch, scratch: &mut String) -> Self {
         // A secret is faster than a seed, from which one would be made for each batch.
         static KEY: LazyLock<[u8; 192]> =
             LazyLock::new(|| std::array::from_fn(|_| fastrand::u8(..)));
         let id = xxh3_128_with_secret(batch.id().as_bytes(), &*KEY);
-        let content = batch.content_hash(|bytes| xxh3_64_with_secret(bytes, &*KEY));
+        let content = batch.content_hash(|bytes| xxh3_64_with_secret(bytes, &*KEY), scratch);
         Self {
             shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
             known: DedupEntry {
@@ -243,6 +243,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{HashMap, HashSet};
 
+    fn digest(batch: &Batch) -> Digest {
+        Digest::of(batch, &mut String::new())
+    }
+
     fn batch(fields: &str) -> Batch {
         let date = r#""batch_creation_date":"2026-05-01T06:00:00Z""#;
         let rest = r#""batch_name":"n","number_of_images":1,"warnings":true"#;
@@ -252,7 +256,7 @@ mod tests {
     }
 
     fn add(seen: &mut DedupSet, batch: &Batch) -> Arrival {
-        seen.add(&[Digest::of(batch)]).arrivals[0]
+        seen.add(&[digest(batch)]).arrivals[0]
     }
 
     #[test]
@@ -281,7 +285,7 @@ mod tests {
     #[test]
     fn one_new_batch_among_others_is_progress() {
         let [first, second] =
-            [r#""batch_id":"a""#, r#""batch_id":"b""#].map(|id| Digest::of(&batch(id)));
+            [r#""batch_id":"a""#, r#""batch_id":"b""#].map(|id| digest(&batch(id)));
         let mut seen = DedupSet::new();
         assert!(seen.add(&[first]).is_progress);
         assert!(seen.add(&[second, first]).is_progress);
@@ -291,7 +295,7 @@ mod tests {
     #[test]
     fn no_digest_looks_like_a_free_slot() {
         for number in 0..32 {
-            let digest = Digest::of(&batch(&format!(r#""batch_id":"{number}""#)));
+            let digest = digest(&batch(&format!(r#""batch_id":"{number}""#)));
             assert_eq!(digest.id().1[3] & 1, 1);
         }
     }
@@ -327,7 +331,7 @@ mod tests {
     #[test]
     fn ids_are_told_apart_by_all_parts_of_their_digest() {
         let ids: Vec<Id> = (0..100)
-            .map(|number| Digest::of(&batch(&format!(r#""batch_id":"{number}""#))).id())
+            .map(|number| digest(&batch(&format!(r#""batch_id":"{number}""#))).id())
             .collect();
         let shards: HashSet<usize> = ids.iter().map(|(shard, _)| *shard).collect();
         assert!(shards.len() > 50, "{}", shards.len());
@@ -401,7 +405,7 @@ mod tests {
         }
         let contents = (0..10_000).map(|number| {
             let text = format!(r#""batch_id":"a","comment":"{number}""#);
-            Digest::of(&batch(&text)).known.content
+            digest(&batch(&text)).known.content
         });
         let different: HashSet<[u16; 2]> = contents.collect();
         // With 16 bits, about 700 of them would collide.
@@ -411,7 +415,7 @@ mod tests {
     #[test]
     fn a_walk_makes_progress_with_what_it_has_not_had() {
         let mut seen = DedupSet::new();
-        let name = |number: u32| Digest::of(&batch(&format!(r#""batch_id":"id-{number}""#)));
+        let name = |number: u32| digest(&batch(&format!(r#""batch_id":"id-{number}""#)));
         let digests: Vec<Digest> = (0..5000).map(name).collect();
         let (first, second) = digests.split_at(2500);
         assert!(seen.add(first).is_progress);

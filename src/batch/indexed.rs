@@ -46,27 +46,25 @@ impl Batch {
     /// Reads the batch at `position` in `page`; returns it with its length there. `None` if it is incomplete,
     /// flawed or rare: see [`Batch::read`].
     pub(crate) fn scan(page: &Arc<String>, position: usize) -> Option<(Self, usize)> {
-        let found = scan::object(page.get(position..)?)?;
-        let offset = |position: usize| u32::try_from(position).ok();
-        let (page, object) = match found.compact {
-            None => {
-                let object = offset(position)?..offset(position + found.length)?;
-                (Arc::clone(page), object)
-            }
-            Some(compact) => {
-                let object = 0..offset(compact.len())?;
-                (Arc::new(compact), object)
-            }
+        let mut compact = String::new();
+        let found = scan::object(page.get(position..)?, &mut compact)?;
+        let batch = if found.is_compacted {
+            let object = offsets(0..compact.len())?;
+            Self::new(Arc::new(compact), object, found.index)
+        } else {
+            let object = offsets(position..position + found.length)?;
+            Self::new(Arc::clone(page), object, found.index)
         };
-        let index = found.index;
-        Some((
-            Self {
-                page,
-                object,
-                index,
-            },
-            found.length,
-        ))
+        Some((batch, found.length))
+    }
+
+    /// Returns the batch at `object` in `page`.
+    pub(super) fn new(page: Arc<String>, object: Range<u32>, index: Index) -> Self {
+        Self {
+            page,
+            object,
+            index,
+        }
     }
 
     /// Returns a copy that does not keep the whole page in memory.
@@ -79,6 +77,11 @@ impl Batch {
             object,
             index,
         }
+    }
+
+    /// Returns the text that contains the batch.
+    pub(super) fn page(&self) -> &Arc<String> {
+        &self.page
     }
 
     /// Returns the memory that only this batch uses.
@@ -189,7 +192,8 @@ impl Batch {
     /// Returns the object with its fields in the order of the interface, nullable ones always present, and
     /// unknown ones sorted at the end: the same text for the same content.
     pub(crate) fn canonical(&self) -> String {
-        let mut text = self.known_part().into_owned();
+        let mut scratch = String::new();
+        let mut text = self.known_part(&mut scratch).to_owned();
         let mut unknown: Vec<(&str, &str)> = self.unknown().collect();
         unknown.sort_unstable();
         for (name, value) in unknown {
@@ -201,13 +205,14 @@ impl Batch {
         text
     }
 
-    /// Returns the object with only its known fields, as in [`Batch::canonical`], but without the last brace.
-    fn known_part(&self) -> Cow<'_, str> {
+    /// Returns the object with only its known fields, as in [`Batch::canonical`], but without the last brace. It
+    /// is built in `text`, unless it is a part of the batch.
+    fn known_part<'a>(&'a self, text: &'a mut String) -> &'a str {
         let Index::Other(other) = &self.index else {
             let text = self.text();
-            return Cow::Borrowed(&text[..text.len() - 1]);
+            return &text[..text.len() - 1];
         };
-        let mut text = String::new();
+        text.clear();
         // Fields that are in the right order are copied together.
         let mut copied = Some(0..0);
         for (opening, written) in OPENINGS.iter().zip(&other.written) {
@@ -217,24 +222,22 @@ impl Batch {
                 copied.end = written.end;
                 continue;
             }
-            if text.is_empty() {
-                text.reserve(self.text().len() + 64);
-            }
             text.push_str(copied.as_ref().map_or("null", |copied| self.slice(copied)));
             text.push_str(opening);
             copied.clone_from(written);
         }
         let rest = copied.map_or("null", |copied| self.slice(&copied));
         if text.is_empty() {
-            return Cow::Borrowed(rest);
+            return rest;
         }
         text.push_str(rest);
-        Cow::Owned(text)
+        text
     }
 
-    /// Returns a hash of the content: the same for batches with the same canonical form.
-    pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64) -> u64 {
-        let known = hash(self.known_part().as_bytes());
+    /// Returns a hash of the content: the same for batches with the same canonical form. `scratch` is memory that
+    /// is used again.
+    pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, scratch: &mut String) -> u64 {
+        let known = hash(self.known_part(scratch).as_bytes());
         let Index::Other(other) = &self.index else {
             return known;
         };
@@ -268,6 +271,11 @@ impl Batch {
         let start = self.object.start;
         &self.page[(start + span.start) as usize..(start + span.end) as usize]
     }
+}
+
+/// Returns positions in a page; `None` if the page is too large.
+pub(super) fn offsets(positions: Range<usize>) -> Option<Range<u32>> {
+    Some(positions.start.try_into().ok()?..positions.end.try_into().ok()?)
 }
 
 /// Returns the content of a JSON string; any other JSON text as it is.

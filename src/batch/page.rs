@@ -21,12 +21,26 @@ pub(crate) struct Page {
     pub(crate) walk: Option<WalkId>,
     /// Whether another part of the same page follows.
     pub(crate) is_continued: bool,
+    /// Memory for digests.
+    pub(crate) scratch: String,
 }
 
 impl Page {
     pub(crate) fn push(&mut self, batch: Batch) {
-        self.digests.push(Digest::of(&batch));
+        self.digests.push(Digest::of(&batch, &mut self.scratch));
         self.batches.push(batch);
+    }
+
+    /// Keeps the text that contains `batch`, so that its memory is counted and reused.
+    pub(crate) fn keep_text(&mut self, batch: &Batch) {
+        let text = batch.page();
+        if !self
+            .texts
+            .last()
+            .is_some_and(|last| Arc::ptr_eq(last, text))
+        {
+            self.texts.push(Arc::clone(text));
+        }
     }
 
     /// Returns the creation dates of the first and the last batch, if known.

@@ -115,11 +115,7 @@ impl PageDecoder {
             info,
             decoded,
         } = self;
-        let owners = Arc::strong_count(text);
         let fed = splitter.feed(text, &mut |item| decoded.take(item, *lenient, info));
-        if Arc::strong_count(text) > owners {
-            decoded.page.texts.push(Arc::clone(text));
-        }
         fed.map_err(|error| match (error, splitter.exceeded_limit()) {
             (ParseError::Broken(why), Some(place)) => {
                 ParseError::Broken(format!("{info}, {place}: {why}"))
@@ -158,6 +154,7 @@ impl DecodedPage {
         let text = match item {
             Item::Batch(batch) => {
                 self.issues.absent |= batch.absent();
+                self.page.keep_text(&batch);
                 self.page.push(batch);
                 return Ok(());
             }

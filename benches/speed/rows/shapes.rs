@@ -163,11 +163,11 @@ fn write_batch(text: &mut String, batch: &[Field], layout: &Layout) {
 
 fn further(number: u8) -> Field {
     let value = match number % 3 {
-        0 => "\"conveyor 7, north\"",
-        1 => "1234.5",
-        _ => "{\"left\":[1,2],\"right\":null}",
+        0 => "\"conveyor 7\"",
+        1 => "12.5",
+        _ => "{\"left\":[1,2]}",
     };
-    (format!("further_field_{number}"), value.to_owned())
+    (format!("further_{number}"), value.to_owned())
 }
 
 /// Puts the fields in an order that has nothing in common with the usual one.

@@ -21,20 +21,19 @@ const MAX_UNKNOWN: usize = 32;
 const UNKNOWN_ROOM: usize = 8;
 /// Maximum nesting of unknown values.
 const MAX_DEPTH: usize = 32;
-/// Room for a batch without the whitespace between its tokens.
-const COMPACT_ROOM: usize = 768;
 
 /// A batch that was found.
 pub(in crate::batch) struct Found {
     pub(in crate::batch) index: Index,
     /// Its length in the text.
     pub(in crate::batch) length: usize,
-    /// The batch without whitespace between its tokens, if it has any. The index refers to it.
-    pub(in crate::batch) compact: Option<String>,
+    /// Whether it has whitespace between its tokens. Then the index refers to the compact text.
+    pub(in crate::batch) is_compacted: bool,
 }
 
-/// Reads the object at the start of `text`; `None` if it is incomplete, flawed or rare.
-pub(in crate::batch) fn object(text: &str) -> Option<Found> {
+/// Reads the object at the start of `text`; `None` if it is incomplete, flawed or rare. If it has whitespace
+/// between its tokens, it is appended to `compact` without it.
+pub(in crate::batch) fn object(text: &str, compact: &mut String) -> Option<Found> {
     let bytes = text.as_bytes();
     let mut spans = Spans::default();
     let mut position = 0;
@@ -56,13 +55,15 @@ pub(in crate::batch) fn object(text: &str) -> Option<Found> {
         return Some(Found {
             index: Index::Usual(spans),
             length: position + 1,
-            compact: None,
+            is_compacted: false,
         });
     }
+    let start = compact.len();
     let mut reader = Reader {
         text,
         position,
-        compact: String::new(),
+        compact,
+        start,
         copied: 0,
         index: GeneralIndex::default(),
         expected: usual,
@@ -72,7 +73,11 @@ pub(in crate::batch) fn object(text: &str) -> Option<Found> {
     for (written, (start, end)) in reader.index.written.iter_mut().zip(&spans[..usual]) {
         *written = Some(u32::from(*start)..u32::from(*end));
     }
-    reader.finish()
+    let found = reader.finish();
+    if found.is_none() {
+        compact.truncate(start);
+    }
+    found
 }
 
 /// The name of a field.
@@ -85,8 +90,9 @@ enum Name {
 struct Reader<'a> {
     text: &'a str,
     position: usize,
-    /// The text up to `copied` without whitespace between tokens; empty if there is none.
-    compact: String,
+    /// From `start` on, the text up to `copied` without whitespace between tokens; empty if there is none.
+    compact: &'a mut String,
+    start: usize,
     copied: usize,
     /// Positions in the compact text.
     index: GeneralIndex,
@@ -116,8 +122,8 @@ impl<'a> Reader<'a> {
         if !is_complete || self.offset() > VALUE_LIMIT {
             return None;
         }
-        let has_compact = self.copied > 0;
-        if has_compact {
+        let is_compacted = self.copied > 0;
+        if is_compacted {
             self.flush();
         }
         Some(Found {
@@ -126,7 +132,7 @@ impl<'a> Reader<'a> {
                 None => Index::Other(Box::new(self.index)),
             },
             length: self.position,
-            compact: has_compact.then_some(self.compact),
+            is_compacted,
         })
     }
 
@@ -277,9 +283,6 @@ impl<'a> Reader<'a> {
 
     /// Copies the text up to the position.
     fn flush(&mut self) {
-        if self.compact.is_empty() {
-            self.compact.reserve(COMPACT_ROOM);
-        }
         self.compact
             .push_str(&self.text[self.copied..self.position]);
         self.copied = self.position;
@@ -288,7 +291,7 @@ impl<'a> Reader<'a> {
     /// Returns the position in the compact text.
     #[inline]
     fn offset(&self) -> usize {
-        self.compact.len() + self.position - self.copied
+        self.compact.len() - self.start + self.position - self.copied
     }
 
     /// Returns the positions in the compact text from `start` on.
@@ -299,8 +302,9 @@ impl<'a> Reader<'a> {
     /// Returns a part of the compact text that has no whitespace in it.
     fn slice(&self, span: &Range<u32>) -> &[u8] {
         let (start, end) = (span.start as usize, span.end as usize);
-        match start.checked_sub(self.compact.len()) {
-            None => &self.compact.as_bytes()[start..end],
+        let compact = &self.compact.as_bytes()[self.start..];
+        match start.checked_sub(compact.len()) {
+            None => &compact[start..end],
             Some(start) => {
                 &self.text.as_bytes()[self.copied + start..][..end - span.start as usize]
             }
@@ -804,7 +808,8 @@ mod tests {
         );
         let slow = slow.batch.expect("a batch");
         assert_eq!(batch.text(), slow.text());
-        let hash = |batch: &Batch| batch.content_hash(xxhash_rust::xxh3::xxh3_64);
+        let hash =
+            |batch: &Batch| batch.content_hash(xxhash_rust::xxh3::xxh3_64, &mut String::new());
         assert_eq!(hash(&batch), hash(&slow));
         let canonical = Batch::read(&batch.canonical()).batch.expect("a batch");
         assert_eq!(hash(&batch), hash(&canonical), "{text}");
@@ -1041,7 +1046,7 @@ mod tests {
         let text = usual();
         let cut = (0..text.len()).filter_map(|end| text.get(..end));
         for part in cut {
-            assert!(object(part).is_none(), "{part}");
+            assert!(object(part, &mut String::new()).is_none(), "{part}");
         }
     }
 

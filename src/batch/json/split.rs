@@ -8,11 +8,13 @@
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memchr2;
 
-use super::{BLANK_LIMIT, VALUE_LIMIT};
+use super::{BLANK_LIMIT, VALUE_LIMIT, scan};
+use crate::batch::indexed::{Index, offsets};
 use crate::batch::{Batch, unquote};
 use crate::text::brief;
 
@@ -107,6 +109,10 @@ pub(crate) struct Splitter {
     /// Number of batches started.
     batches: u64,
     exceeded_limit: Option<String>,
+    /// Batches with whitespace between their tokens that were not passed on yet: their text without it, and
+    /// their positions in it.
+    compact: String,
+    compacted: Vec<(Range<u32>, Index)>,
 }
 
 impl Splitter {
@@ -124,6 +130,8 @@ impl Splitter {
             next_token: None,
             batches: 0,
             exceeded_limit: None,
+            compact: String::new(),
+            compacted: Vec::new(),
         }
     }
 
@@ -134,6 +142,16 @@ impl Splitter {
 
     /// Parses the next piece of the response, and passes each batch to `on_batch`.
     pub(crate) fn feed(
+        &mut self,
+        text: &Arc<String>,
+        on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
+        let fed = self.feed_text(text, on_batch);
+        self.pass_on(on_batch)?;
+        fed
+    }
+
+    fn feed_text(
         &mut self,
         text: &Arc<String>,
         on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
@@ -161,17 +179,65 @@ impl Splitter {
             }
             self.blanks = 0;
             if matches!(self.state, SplitState::FirstBatch | SplitState::Batch)
-                && let Some((batch, length)) = Batch::scan(text, position)
+                && let Some(length) = self.scan(text, position, on_batch)?
             {
                 self.state = self.after_batch();
                 self.batches += 1;
                 position += length;
-                on_batch(Item::Batch(batch))?;
                 continue;
             }
             if self.step(byte)? {
                 position += 1;
             }
+        }
+        Ok(())
+    }
+
+    /// Reads the batch at `position`; returns its length, or `None` if it must be read in another way.
+    fn scan(
+        &mut self,
+        text: &Arc<String>,
+        position: usize,
+        on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
+    ) -> Result<Option<usize>, ParseError> {
+        let start = self.compact.len();
+        let Some(found) = scan::object(&text[position..], &mut self.compact) else {
+            return Ok(None);
+        };
+        if !found.is_compacted {
+            self.pass_on(on_batch)?;
+            let Some(object) = offsets(position..position + found.length) else {
+                return Ok(None);
+            };
+            on_batch(Item::Batch(Batch::new(
+                Arc::clone(text),
+                object,
+                found.index,
+            )))?;
+        } else if let Some(object) = offsets(start..self.compact.len()) {
+            if self.compacted.is_empty() {
+                // The batches that follow have whitespace, too.
+                self.compact.reserve(text.len() - position);
+            }
+            self.compacted.push((object, found.index));
+        } else {
+            self.compact.truncate(start);
+            return Ok(None);
+        }
+        Ok(Some(found.length))
+    }
+
+    /// Passes the compacted batches on, which share one text.
+    fn pass_on(
+        &mut self,
+        on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
+        if self.compacted.is_empty() {
+            return Ok(());
+        }
+        let text = Arc::new(std::mem::take(&mut self.compact));
+        for (object, index) in self.compacted.drain(..) {
+            on_batch(Item::Batch(Batch::new(Arc::clone(&text), object, index)))?;
         }
         Ok(())
     }
@@ -287,6 +353,7 @@ impl Splitter {
             }
             _ => {
                 self.state = self.after_batch();
+                self.pass_on(on_batch)?;
                 return on_batch(Item::Text(text));
             }
         }
