@@ -16,6 +16,7 @@ pub(crate) mod path;
 
 // Writing one file, stream or object completely or not at all.
 pub(crate) mod cleanup;
+mod compress;
 mod escaping;
 mod local_file;
 pub(crate) mod output;
@@ -32,9 +33,10 @@ pub(crate) mod cloud;
 pub(crate) mod sqlite;
 
 pub(crate) use cleanup::Cleanup;
+pub(crate) use compress::Compression;
 pub(crate) use escaping::Escapes;
 pub(crate) use location::{Location, is_table};
-pub(crate) use output::{Compression, EncodedOutput};
+pub(crate) use output::EncodedOutput;
 pub(crate) use path::is_same_file;
 
 use std::sync::Arc;

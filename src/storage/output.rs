@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 use super::Storage;
 use super::cloud::Upload;
+use super::compress::{Compression, Compressor};
 use super::escaping::Escapes;
 use super::location::Location;
 use super::target::OutputTarget;
@@ -18,19 +18,14 @@ use super::transaction::Transaction as _;
 use crate::batch::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
-    None,
-    Gzip,
-    Zstd,
-}
-
 const BUFFER: usize = 128 * 1024;
 
 /// An output that is being written. Its own methods return failures that name it; `Write` is for encoders,
 /// whose errors [`EncodedOutput::failure`] converts.
 pub(crate) struct EncodedOutput {
-    encoder: Encoder,
+    buffer: BufWriter<HashingWriter>,
+    /// `None` if the output is not compressed.
+    compressor: Option<Compressor>,
     live: bool,
     /// A format writes the file itself, and not sequentially.
     is_written_by_path: bool,
@@ -86,12 +81,6 @@ impl Write for HashingWriter {
     fn flush(&mut self) -> io::Result<()> {
         self.target.flush()
     }
-}
-
-enum Encoder {
-    Plain(BufWriter<HashingWriter>),
-    Gzip(GzEncoder<BufWriter<HashingWriter>>),
-    Zstd(zstd::Encoder<'static, BufWriter<HashingWriter>>),
 }
 
 impl Storage {
@@ -152,23 +141,10 @@ impl EncodedOutput {
             bytes: 0,
             hash: None,
         };
-        let buffer = BufWriter::with_capacity(BUFFER, hashing);
-        let encoder = match compression {
-            Compression::None => Encoder::Plain(buffer),
-            Compression::Gzip => {
-                Encoder::Gzip(GzEncoder::new(buffer, flate2::Compression::default()))
-            }
-            Compression::Zstd => {
-                let encoder = zstd::Encoder::new(buffer, 0).and_then(|mut encoder| {
-                    // Like the checksum of gzip: without it, a flipped bit could go unnoticed.
-                    encoder.include_checksum(true)?;
-                    Ok(encoder)
-                });
-                Encoder::Zstd(encoder.map_err(|error| Failure::from_output(&name, error))?)
-            }
-        };
+        let compressor = Compressor::new(compression);
         Ok(Self {
-            encoder,
+            buffer: BufWriter::with_capacity(BUFFER, hashing),
+            compressor: compressor.map_err(|error| Failure::from_output(&name, error))?,
             live,
             is_written_by_path: false,
         })
@@ -196,16 +172,8 @@ impl EncodedOutput {
         self.hashing().target.failure(error)
     }
 
-    fn buffer(&mut self) -> &mut BufWriter<HashingWriter> {
-        match &mut self.encoder {
-            Encoder::Plain(buffer) => buffer,
-            Encoder::Gzip(encoder) => encoder.get_mut(),
-            Encoder::Zstd(encoder) => encoder.get_mut(),
-        }
-    }
-
     fn hashing(&mut self) -> &mut HashingWriter {
-        self.buffer().get_mut()
+        self.buffer.get_mut()
     }
 
     /// Hashes the output. Must be called before the first write.
@@ -216,8 +184,8 @@ impl EncodedOutput {
 
     /// Escapes control characters if the target is a terminal.
     pub(crate) fn escape_on_terminal(&mut self, escapes: Escapes) {
-        if let Encoder::Plain(buffer) = &mut self.encoder {
-            buffer.get_mut().target.escape_on_terminal(escapes);
+        if self.compressor.is_none() {
+            self.hashing().target.escape_on_terminal(escapes);
         }
     }
 
@@ -250,13 +218,6 @@ impl EncodedOutput {
         if let Err(error) = self.finish() {
             return Err(self.failure(error));
         }
-        let name = self.hashing().target.name().to_owned();
-        let buffer = match self.encoder {
-            Encoder::Plain(buffer) => Ok(buffer),
-            Encoder::Gzip(encoder) => encoder.finish(),
-            Encoder::Zstd(encoder) => encoder.finish(),
-        };
-        let buffer = buffer.map_err(|error| Failure::from_output(&name, error))?;
         // Nothing is left in the buffer.
         let (
             HashingWriter {
@@ -265,7 +226,7 @@ impl EncodedOutput {
                 hash,
             },
             _,
-        ) = buffer.into_parts();
+        ) = self.buffer.into_parts();
         let sha256 = hash.map(|hash| hexadecimal(&hash.finalize()));
         Ok(FinishedOutput {
             target,
@@ -274,12 +235,10 @@ impl EncodedOutput {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        match &mut self.encoder {
-            Encoder::Plain(_) => {}
-            Encoder::Gzip(encoder) => encoder.try_finish()?,
-            Encoder::Zstd(encoder) => encoder.do_finish()?,
+        if let Some(compressor) = &mut self.compressor {
+            compressor.finish(&mut self.buffer)?;
         }
-        self.buffer().flush()?;
+        self.buffer.flush()?;
         if self.is_written_by_path {
             self.hashing().hash_file()?;
         }
@@ -312,161 +271,19 @@ impl FinishedOutput {
 
 impl Write for EncodedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.encoder {
-            Encoder::Plain(writer) => writer.write(bytes),
-            Encoder::Gzip(writer) => writer.write(bytes),
-            Encoder::Zstd(writer) => writer.write(bytes),
+        match &mut self.compressor {
+            None => self.buffer.write(bytes),
+            Some(compressor) => {
+                compressor.write(bytes, &mut self.buffer)?;
+                Ok(bytes.len())
+            }
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.encoder {
-            Encoder::Plain(writer) => writer.flush(),
-            Encoder::Gzip(writer) => writer.flush(),
-            Encoder::Zstd(writer) => writer.flush(),
+        if let Some(compressor) = &mut self.compressor {
+            compressor.flush(&mut self.buffer)?;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use tempfile::TempDir;
-
-    use super::*;
-
-    fn location(folder: &TempDir, name: &str) -> Location {
-        Location::File(folder.path().join(name))
-    }
-
-    fn sha256(bytes: &[u8]) -> String {
-        hexadecimal(&Sha256::digest(bytes))
-    }
-
-    #[test]
-    fn the_size_and_the_checksum_are_those_of_the_published_file() {
-        let text = "a line of text\n".repeat(30_000);
-        for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
-            let folder = TempDir::new().expect("a folder");
-            let path = folder.path().join("a");
-            let output = Storage::default().create(&location(&folder, "a"), compression, false);
-            let mut output = output.expect("an output").hashed();
-            assert!(!output.is_live(), "nobody reads a file that is not there");
-            let (first, rest) = text.split_at(100_000);
-            output.write_all(first.as_bytes()).expect("written");
-            output.flush().expect("flushed");
-            write!(output, "{rest}").expect("written");
-            assert!(!path.exists());
-            let published = output.publish().expect("published");
-            let file = fs::read(&path).expect("a file");
-            assert_eq!(published.bytes, file.len() as u64);
-            assert_eq!(published.sha256, Some(sha256(&file)));
-            let mut content = String::new();
-            let read = match compression {
-                Compression::None => (&file[..]).read_to_string(&mut content),
-                Compression::Gzip => {
-                    flate2::read::GzDecoder::new(&file[..]).read_to_string(&mut content)
-                }
-                Compression::Zstd => zstd::Decoder::new(&file[..])
-                    .and_then(|mut decoder| decoder.read_to_string(&mut content)),
-            };
-            read.expect("a complete file");
-            assert!(content == text, "{compression:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_flushed_reaches_the_file() {
-        for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
-            let folder = TempDir::new().expect("a folder");
-            let output = Storage::default().create(&location(&folder, "a"), compression, false);
-            let mut output = output.expect("an output");
-            output.write_all(b"text").expect("written");
-            assert_eq!(output.hashing().bytes, 0, "{compression:?}: buffered");
-            output.flush().expect("flushed");
-            assert!(output.hashing().bytes > 3, "{compression:?}");
-        }
-    }
-
-    #[test]
-    fn a_file_that_a_format_writes_itself_is_hashed_as_well() {
-        let folder = TempDir::new().expect("a folder");
-        let text = vec![b'x'; BUFFER + 7];
-        for is_hashed in [true, false] {
-            let output =
-                Storage::default().create(&location(&folder, "a"), Compression::None, false);
-            let mut output = output.expect("an output");
-            if is_hashed {
-                output = output.hashed();
-            }
-            output.expect_database().expect("no journal");
-            fs::write(output.write_by_path().expect("a path"), &text).expect("written");
-            let published = output.publish().expect("published");
-            assert_eq!(published.bytes, text.len() as u64);
-            assert_eq!(published.sha256, is_hashed.then(|| sha256(&text)));
-            assert!(fs::read(folder.path().join("a")).expect("a file") == text);
-        }
-        fs::write(folder.path().join("a-wal"), "changes").expect("a journal");
-        let output = Storage::default().create(&location(&folder, "a"), Compression::None, false);
-        assert!(output.expect("an output").expect_database().is_err());
-    }
-
-    #[test]
-    fn outputs_are_published_together_or_not_at_all() {
-        let folder = TempDir::new().expect("a folder");
-        let storage = Storage::default();
-        let outputs = |names: [&str; 2]| {
-            let mut parts =
-                PartFiles::new(folder.path(), &[], &storage.cleanup).expect("a list of parts");
-            let outputs = names.map(|name| {
-                let (location, parts) = (location(&folder, name), Some(&mut parts));
-                let output = storage.create_part(&location, Compression::None, true, parts);
-                let mut output = output.expect("an output");
-                output.write_all(name.as_bytes()).expect("written");
-                output.seal().expect("sealed")
-            });
-            (outputs.into(), parts)
-        };
-        let (all, parts) = outputs(["a", "b"]);
-        fs::write(folder.path().join("b"), "other").expect("a file");
-        let failure = FinishedOutput::publish(all).expect_err("one exists");
-        assert!(failure.to_string().contains("created in the meantime"));
-        drop(parts);
-        assert!(!folder.path().join("a").exists());
-        assert_eq!(storage.cleanup.published_files(), 0);
-        let (all, _parts) = outputs(["c", "d"]);
-        let published = FinishedOutput::publish(all).expect("published");
-        let sizes: Vec<u64> = published.iter().map(|published| published.bytes).collect();
-        assert_eq!(sizes, [1, 1]);
-        for (name, content) in [("b", "other"), ("c", "c"), ("d", "d")] {
-            let found = fs::read_to_string(folder.path().join(name)).expect(name);
-            assert_eq!(found, content);
-        }
-    }
-
-    #[test]
-    fn a_replaced_file_is_not_the_result_of_the_run() {
-        let folder = TempDir::new().expect("a folder");
-        let storage = Storage::default();
-        for text in ["one", "two"] {
-            let replaced = storage.replace(&location(&folder, "a"), text.as_bytes());
-            replaced.expect("replaced");
-            let found = fs::read_to_string(folder.path().join("a")).expect("a file");
-            assert_eq!(found, text);
-        }
-        let missing = location(&folder, "missing/a");
-        let failure = storage.replace(&missing, b"one").expect_err("no folder");
-        assert_eq!(failure.kind, Kind::Output);
-        assert!(storage.cleanup.stop(), "a signal can still stop it");
-    }
-
-    #[test]
-    fn a_stream_is_live_and_cannot_be_written_by_path() {
-        let output = Storage::default().create(&Location::Stdout, Compression::None, false);
-        let mut output = output.expect("standard output");
-        assert!(output.is_live());
-        let failure = output.write_by_path().expect_err("a stream");
-        assert_eq!(failure.to_string(), "cannot write to standard output");
+        self.buffer.flush()
     }
 }
