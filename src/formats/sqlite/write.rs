@@ -15,8 +15,8 @@ use crate::storage::EncodedOutput;
 use crate::storage::sqlite::{connect, io_error};
 use crate::text;
 
-/// Pages of the file that are kept in memory, in KiB.
-const CACHE: i64 = 2 * 1024;
+/// Pages of the file that are kept in memory, in KiB. Ids are random, so many pages of their index are in use.
+const CACHE: i64 = 16 * 1024;
 
 /// The column of fields that the interface does not know.
 const EXTRA: &str = "extra";
