@@ -98,7 +98,7 @@ impl Xlsx {
             before => format!("Batches {}", before + 1),
         };
         let columns = &self.fields.columns;
-        let book = &mut self.book;
+        let ([styles, _], book) = (&self.styles, &mut self.book);
         let begun = checked(|| {
             let sheet = book.add_worksheet_with_constant_memory()?;
             sheet.set_name(name)?.set_freeze_panes(1, 0)?;
@@ -106,6 +106,7 @@ impl Xlsx {
             for (place, &column) in (0..).zip(columns) {
                 let format = header_format(&MEANINGS[column].heading());
                 sheet.write_string_with_format(0, place, COLUMNS[column].name, &format)?;
+                sheet.set_column_format(place, styles.usual(COLUMNS[column].kind))?;
             }
             Ok(())
         });
@@ -206,11 +207,12 @@ impl BatchWriter for Xlsx {
         let is_marked = batch.typed(WARNINGS).as_deref() == Some("true");
         let styles = &self.styles[usize::from(is_marked)];
         let row = sheet.rows;
-        let book = &mut self.book;
+        let (book, columns) = (&mut self.book, &self.fields.columns);
         let written = checked(|| {
             let page = book.worksheet_from_index(index)?;
-            for (place, cell) in (0..).zip(&cells) {
-                cell.write(page, (row, place), styles, is_marked)?;
+            for ((place, cell), &column) in (0..).zip(&cells).zip(columns) {
+                let kind = COLUMNS[column].kind;
+                cell.write(page, (row, place), kind, styles, is_marked)?;
             }
             Ok(())
         });

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rust_xlsxwriter::{Url, Worksheet, XlsxError};
+use rust_xlsxwriter::{Format, IntoExcelData, Url, Worksheet, XlsxError};
 use unicode_width::UnicodeWidthStr;
 
 use super::escapes::{escape, has_foreign};
@@ -48,62 +48,91 @@ impl Cell<'_> {
             Self::Empty => 0,
             Self::Text(text) | Self::Link { text, .. } => widest_line(text),
             Self::Escaped { text, .. } => widest_line(text),
-            Self::Integer(number) => format!("{number}").len(),
-            Self::Decimal(number) => format!("{number:.2}").len(),
+            Self::Integer(number) => whole_width(*number),
+            Self::Decimal(number) => whole_width(*number) + ".00".len(),
             Self::Boolean(_) => "FALSE".len(),
             Self::Moment(moment) if moment.has_fraction => "2026-05-01 06:00:00.000".len(),
             Self::Moment(_) => "2026-05-01 06:00:00".len(),
         }
     }
 
+    /// Writes the cell of a column of this `kind`. A cell without a format has that of its column: looking up a
+    /// format takes longer than all else.
     pub(super) fn write(
         &self,
         sheet: &mut Worksheet,
         (row, place): (u32, u16),
+        kind: FieldType,
         styles: &CellStyles,
         is_marked: bool,
     ) -> Result<(), XlsxError> {
+        let at = (row, place);
+        let is_usual = |format: &Format| !is_marked && std::ptr::eq(format, styles.usual(kind));
+        let mut put_number =
+            |number: f64, format: &Format| put(sheet, at, number, format, is_usual(format));
         match self {
             // The first cell is always written, so that no row is lost.
             Self::Empty if is_marked || place == 0 => {
-                sheet.write_blank(row, place, &styles.text)?
+                sheet.write_blank(row, place, &styles.text).map(drop)
             }
-            Self::Empty => sheet,
+            Self::Empty => Ok(()),
             Self::Text(text) => {
                 let format = if text.contains('\n') {
                     &styles.lines
                 } else {
                     &styles.text
                 };
-                sheet.write_string_with_format(row, place, text.as_ref(), format)?
+                put(sheet, at, text.as_ref(), format, is_usual(format))
             }
-            Self::Escaped { text, .. } => {
-                sheet.write_string_with_format(row, place, text.as_str(), &styles.text)?
-            }
+            Self::Escaped { text, .. } => put(
+                sheet,
+                at,
+                text.as_str(),
+                &styles.text,
+                is_usual(&styles.text),
+            ),
             Self::Link { text, address } => {
                 let url = Url::new(address).set_text(text.as_ref());
-                sheet.write_url_with_format(row, place, url, &styles.link)?
+                let written = sheet.write_url_with_format(row, place, url, &styles.link);
+                written.map(drop)
             }
-            Self::Integer(number) => {
-                sheet.write_number_with_format(row, place, *number, &styles.integer)?
+            Self::Boolean(yes) => put(sheet, at, *yes, &styles.boolean, is_usual(&styles.boolean)),
+            Self::Integer(number) => put_number(*number, &styles.integer),
+            Self::Decimal(number) => put_number(*number, &styles.decimal),
+            Self::Moment(moment) if moment.has_fraction => {
+                put_number(moment.days, &styles.fraction)
             }
-            Self::Decimal(number) => {
-                sheet.write_number_with_format(row, place, *number, &styles.decimal)?
-            }
-            Self::Boolean(yes) => {
-                sheet.write_boolean_with_format(row, place, *yes, &styles.boolean)?
-            }
-            Self::Moment(moment) => {
-                let format = if moment.has_fraction {
-                    &styles.fraction
-                } else {
-                    &styles.second
-                };
-                sheet.write_number_with_format(row, place, moment.days, format)?
-            }
-        };
-        Ok(())
+            Self::Moment(moment) => put_number(moment.days, &styles.second),
+        }
     }
+}
+
+/// Writes a cell. Without a format of its own, it has that of its column.
+fn put(
+    sheet: &mut Worksheet,
+    (row, place): (u32, u16),
+    data: impl IntoExcelData,
+    format: &Format,
+    is_usual: bool,
+) -> Result<(), XlsxError> {
+    let written = if is_usual {
+        sheet.write(row, place, data)
+    } else {
+        sheet.write_with_format(row, place, data, format)
+    };
+    written.map(drop)
+}
+
+/// Returns the width of a number without its fraction, rounded to two places.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cell holds no larger number"
+)]
+fn whole_width(number: f64) -> usize {
+    let whole = (number.abs() + 0.005) as u64;
+    let digits = whole.checked_ilog10().unwrap_or(0) as usize + 1;
+    digits + usize::from(number < 0.0)
 }
 
 fn widest_line(text: &str) -> usize {

@@ -2,7 +2,7 @@
 
 use rust_xlsxwriter::{Color, Format, FormatAlign, FormatBorder, FormatUnderline, Worksheet};
 
-use crate::batch::MEANINGS;
+use crate::batch::{FieldType, MEANINGS};
 
 /// A4, as the file format numbers paper sizes.
 const A4: u8 = 9;
@@ -43,6 +43,17 @@ impl CellStyles {
             boolean: base.clone().set_align(FormatAlign::Center),
             second: left("yyyy-mm-dd hh:mm:ss"),
             fraction: left("yyyy-mm-dd hh:mm:ss.000"),
+        }
+    }
+
+    /// Returns the format of most cells in a column.
+    pub(super) fn usual(&self, kind: FieldType) -> &Format {
+        match kind {
+            FieldType::Text => &self.text,
+            FieldType::Date => &self.second,
+            FieldType::Integer => &self.integer,
+            FieldType::Decimal => &self.decimal,
+            FieldType::Boolean => &self.boolean,
         }
     }
 }
