@@ -7,30 +7,8 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::columns::{ALL_COLUMNS, BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
-use super::json::scan::{self, OPENINGS, hex};
+use super::json::scan::{self, GeneralIndex, Index, OPENINGS, hex};
 use super::timestamp::Timestamp;
-
-/// Positions of values, each as start and end.
-pub(super) type Spans = [(u16, u16); COLUMNS.len()];
-
-/// Positions of the values in the text of a batch, relative to its start.
-#[derive(Clone, Debug)]
-pub(super) enum Index {
-    /// All fields are present and valid, in the order of the interface, without any others.
-    Usual(Spans),
-    Other(Box<GeneralIndex>),
-}
-
-/// The index of any other batch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct GeneralIndex {
-    /// Position of each column's value; `None` if absent.
-    pub(super) written: [Option<Range<u32>>; COLUMNS.len()],
-    /// Positions of names and values of unknown fields.
-    pub(super) unknown: Vec<(Range<u32>, Range<u32>)>,
-    /// Columns with an invalid value, one bit each.
-    pub(super) flawed: u32,
-}
 
 /// One batch: its text as received, and an index of its values.
 #[derive(Clone, Debug)]

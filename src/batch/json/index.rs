@@ -10,8 +10,7 @@ use memchr::{memchr, memrchr};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::scan::NAME_LIMIT;
-use crate::batch::indexed::{GeneralIndex, Index};
+use super::scan::{GeneralIndex, Index, NAME_LIMIT};
 use crate::batch::{
     BATCH_ID, Batch, COLUMNS, Column, FieldType, Timestamp, decimal, find_column, unquote,
 };

@@ -8,7 +8,6 @@
 use std::ops::Range;
 
 use super::{BLANK_LIMIT, VALUE_LIMIT};
-use crate::batch::indexed::{GeneralIndex, Index, Spans};
 use crate::batch::{BATCH_ID, COLUMNS, Column, FieldType};
 
 /// Any integer with at most this many digits fits.
@@ -18,9 +17,31 @@ pub(super) const NAME_LIMIT: usize = 1024;
 /// Maximum number of unknown fields: each may have to be compared with all others.
 const MAX_UNKNOWN: usize = 32;
 /// Room for unknown fields, if there are any.
-const UNKNOWN_ROOM: usize = 8;
+const UNKNOWN_ROOM: usize = 12;
 /// Maximum nesting of unknown values.
 const MAX_DEPTH: usize = 32;
+
+/// Positions of values, each as start and end.
+pub(in crate::batch) type Spans = [(u16, u16); COLUMNS.len()];
+
+/// Positions of the values in the text of a batch, relative to its start.
+#[derive(Clone, Debug)]
+pub(in crate::batch) enum Index {
+    /// All fields are present and valid, in the order of the interface, without any others.
+    Usual(Spans),
+    Other(Box<GeneralIndex>),
+}
+
+/// The index of any other batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::batch) struct GeneralIndex {
+    /// Position of each column's value; `None` if absent.
+    pub(in crate::batch) written: [Option<Range<u32>>; COLUMNS.len()],
+    /// Positions of names and values of unknown fields.
+    pub(in crate::batch) unknown: Vec<(Range<u32>, Range<u32>)>,
+    /// Columns with an invalid value, one bit each.
+    pub(in crate::batch) flawed: u32,
+}
 
 /// A batch that was found.
 pub(in crate::batch) struct Found {

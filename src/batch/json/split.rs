@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
-use super::{BLANK_LIMIT, VALUE_LIMIT, scan};
-use crate::batch::indexed::{Index, offsets};
+use super::scan::{self, Index};
+use super::{BLANK_LIMIT, VALUE_LIMIT};
+use crate::batch::indexed::offsets;
 use crate::batch::{Batch, unquote};
 use crate::text::brief;
 
