@@ -15,8 +15,8 @@ use crate::storage::EncodedOutput;
 use crate::storage::sqlite::{connect, io_error};
 use crate::text;
 
-/// Pages of the file that are kept in memory, in KiB. Ids are random, so many pages of their index are in use.
-const CACHE: i64 = 16 * 1024;
+/// Pages of the file that are kept in memory, in KiB.
+const CACHE: i64 = 2 * 1024;
 
 /// The column of fields that the interface does not know.
 const EXTRA: &str = "extra";
@@ -98,7 +98,11 @@ impl ExportDatabase {
         db.pragma_update(None, "cache_size", -CACHE)?;
         let mut definitions: Vec<String> = columns
             .iter()
-            .map(|&column| column_definition(column))
+            .map(|&column| match column {
+                // Its index is created at the end: ids are random, and each would change another page.
+                BATCH_ID => format!("{} TEXT NOT NULL", COLUMNS[column].name),
+                _ => column_definition(column),
+            })
             .collect();
         let mut names: Vec<&str> = columns.iter().map(|&column| COLUMNS[column].name).collect();
         if has_extra {
@@ -142,10 +146,14 @@ impl ExportDatabase {
     fn finish(self) -> rusqlite::Result<()> {
         // Frees the cache first, so that sorting does not need memory on top of it.
         self.db.release_memory()?;
-        for column in [CREATION_DATE, CROP_TYPE] {
+        for (column, kind) in [
+            (BATCH_ID, "UNIQUE INDEX"),
+            (CREATION_DATE, "INDEX"),
+            (CROP_TYPE, "INDEX"),
+        ] {
             if self.columns.contains(&column) {
                 let name = COLUMNS[column].name;
-                let sql = format!("CREATE INDEX batches_by_{name} ON batches ({name})");
+                let sql = format!("CREATE {kind} batches_by_{name} ON batches ({name})");
                 self.db.execute_batch(&sql)?;
             }
         }
