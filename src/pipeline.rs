@@ -1,5 +1,9 @@
 //! Runs batches from a page source through deduplication, selection and sorting into a sink.
 
+mod sort;
+
+use sort::Sorter;
+
 use crate::batch::Page;
 use crate::batch::dedup::Arrival;
 use crate::batch::filter::{Condition, Sorting};
@@ -65,7 +69,7 @@ pub(crate) async fn run(
 ) -> Result<Counts, Failure> {
     let mut counts = Counts::default();
     let mut received = ReceivedPages::new();
-    let mut to_sort: Vec<Batch> = Vec::new();
+    let mut sorter = selection.sorting.map(Sorter::new);
     let limit = selection.limit.unwrap_or(u64::MAX);
     'pages: while selection.sorting.is_some() || counts.written < limit {
         let Some(page) = pages.next().await? else {
@@ -88,8 +92,8 @@ pub(crate) async fn run(
                 counts.unwanted += 1;
                 continue;
             }
-            if selection.sorting.is_some() {
-                to_sort.push(batch.detached());
+            if let Some(sorter) = &mut sorter {
+                sorter.push(batch)?;
                 stats.batches.add(1);
                 continue;
             }
@@ -105,17 +109,11 @@ pub(crate) async fn run(
             sink.flush()?;
         }
     }
-    counts.is_cut = counts.written >= limit || to_sort.len() as u64 > limit;
+    let to_sort = sorter.as_ref().map_or(0, Sorter::len);
+    counts.is_cut = counts.written >= limit || to_sort > limit;
     counts.duplicates = counts.duplicates.saturating_sub(pages.refetched());
-    if let Some(sorting) = selection.sorting {
-        to_sort.sort_by(|left, right| sorting.compare(left, right));
-        for batch in to_sort
-            .iter()
-            .take(usize::try_from(limit).unwrap_or(usize::MAX))
-        {
-            sink.take(batch)?;
-            counts.written += 1;
-        }
+    if let Some(sorter) = sorter {
+        counts.written = sorter.finish(limit, |batch| sink.take(batch))?;
     }
     Ok(counts)
 }

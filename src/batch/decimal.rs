@@ -31,6 +31,22 @@ pub(crate) fn compare(left: &str, right: &str) -> Ordering {
     }
 }
 
+/// Appends a key to `key`. Keys compare, byte by byte, as their numbers do.
+pub(crate) fn write_key(text: &str, key: &mut Vec<u8>) {
+    let parts = DecimalParts::of(text);
+    key.push(u8::from(!parts.negative));
+    let start = key.len();
+    // More digits make a larger number.
+    let length = u32::try_from(parts.whole.len()).unwrap_or(u32::MAX);
+    key.extend_from_slice(&length.to_be_bytes());
+    key.extend_from_slice(parts.whole.as_bytes());
+    key.extend_from_slice(parts.fraction.as_bytes());
+    key.push(0);
+    if parts.negative {
+        key[start..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+}
+
 /// Counts the significant digits of a decimal number: from the first that is not zero to the last.
 pub(crate) fn significant_digits(text: &str) -> usize {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();

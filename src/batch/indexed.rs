@@ -45,18 +45,6 @@ impl Batch {
         }
     }
 
-    /// Returns a copy that does not keep the whole page in memory.
-    pub(crate) fn detached(&self) -> Self {
-        let page = Arc::new(self.text().to_owned());
-        let object = 0..self.object.end - self.object.start;
-        let index = self.index.clone();
-        Self {
-            page,
-            object,
-            index,
-        }
-    }
-
     /// Returns the text that contains the batch.
     pub(super) fn page(&self) -> &Arc<String> {
         &self.page

@@ -38,6 +38,15 @@ impl Timestamp {
         self.second.checked_mul(1_000_000)?.checked_add(fraction)
     }
 
+    /// Appends a key to `key`. Keys compare, byte by byte, as their dates do.
+    pub(super) fn write_key(&self, key: &mut Vec<u8>) {
+        // With the first bit flipped, negative numbers come first.
+        let second = self.second ^ i64::MIN;
+        key.extend_from_slice(&second.to_be_bytes());
+        key.extend_from_slice(self.fraction.as_bytes());
+        key.push(0);
+    }
+
     /// The start of a second.
     pub(crate) fn at(second: i64) -> Self {
         Self {
