@@ -3,6 +3,9 @@
 // Exports to files compared with curl, a raw client and jq, and how their time grows.
 mod files;
 
+// Heavy formats and options.
+mod formats;
+
 // Slow responses and narrow links.
 mod latency;
 
@@ -30,11 +33,12 @@ const ROUNDS: usize = 5;
 type Row = (&'static str, fn(&Setup) -> Vec<Line>);
 
 /// The rows by name, in table order.
-pub(crate) const ROWS: [Row; 16] = [
+pub(crate) const ROWS: [Row; 17] = [
     ("ndjson", files::ndjson),
     ("json", files::json),
     ("csv", files::csv),
     ("shapes", shapes::shapes),
+    ("formats", formats::formats),
     ("v1", files::version_1),
     ("jq", files::jq),
     ("growth", files::growth),
