@@ -130,8 +130,7 @@ impl ArchivePages<'_> {
         Ok(found)
     }
 
-    /// Reads a batch that is not formatted as the interface shows it, or was written by another program;
-    /// `None` if it is skipped.
+    /// Reads a batch with a flaw or a rare spelling; `None` if it is skipped.
     fn unusual(&mut self, row: i64, received: &str) -> Result<Option<Batch>, Failure> {
         let mut found = Vec::new();
         let mut splitter = Splitter::new(Shape::Flat);

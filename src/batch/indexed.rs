@@ -58,7 +58,10 @@ impl Batch {
         };
         let index = match &self.index {
             Index::Usual(_) => 0,
-            Index::Other(other) => size_of::<GeneralIndex>() + size_of_val(&other.unknown[..]),
+            Index::Other(other) => {
+                size_of::<GeneralIndex>()
+                    + other.unknown.capacity() * size_of::<(Range<u32>, Range<u32>)>()
+            }
         };
         text + index
     }

@@ -34,11 +34,9 @@ impl Page {
     /// Keeps the text that contains `batch`, so that its memory is counted and reused.
     pub(crate) fn keep_text(&mut self, batch: &Batch) {
         let text = batch.page();
-        if !self
-            .texts
-            .last()
-            .is_some_and(|last| Arc::ptr_eq(last, text))
-        {
+        // Batches with and without whitespace alternate between two texts.
+        let mut latest = self.texts.iter().rev().take(2);
+        if !latest.any(|latest| Arc::ptr_eq(latest, text)) {
             self.texts.push(Arc::clone(text));
         }
     }

@@ -1,8 +1,8 @@
 //! Splits a response into batches while it arrives, whatever its size.
 //!
-//! This finds where values start and end, and checks the syntax between them. Each value is then parsed by
-//! `serde_json`, so only valid JSON is accepted. Whitespace between the tokens of a value is dropped. All
-//! memory is bounded. A complete batch that is written exactly as the interface shows it is read in place.
+//! This finds where values start and end, and checks the syntax between them. A complete batch without flaws is
+//! read in place, any other value is parsed by `serde_json`, so only valid JSON is accepted. Whitespace between
+//! the tokens of a value is dropped. All memory is bounded.
 
 #[cfg(test)]
 mod tests;
@@ -236,7 +236,11 @@ impl Splitter {
         if self.compacted.is_empty() {
             return Ok(());
         }
-        let text = Arc::new(std::mem::take(&mut self.compact));
+        let mut text = std::mem::take(&mut self.compact);
+        if text.capacity() > 2 * text.len() {
+            text.shrink_to_fit();
+        }
+        let text = Arc::new(text);
         for (object, index) in self.compacted.drain(..) {
             on_batch(Item::Batch(Batch::new(Arc::clone(&text), object, index)))?;
         }

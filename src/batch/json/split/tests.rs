@@ -262,3 +262,43 @@ proptest! {
         prop_assert_eq!(accepted, serde_json::from_str::<Vec<serde::de::IgnoredAny>>(&text).is_ok(), "{}", text);
     }
 }
+
+#[test]
+fn batches_of_all_kinds_keep_their_order() {
+    let batch = |id: u32, colon: &str, images: &str| {
+        format!(
+            r#"{{"batch_id"{colon}"{id}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images"{colon}{images},"warnings":true}}"#
+        )
+    };
+    // With whitespace, without, and with a rare number.
+    let kinds = [
+        (": ", "1"),
+        (" :", "2"),
+        (":", "3"),
+        (":", "-4"),
+        (": ", "-5"),
+    ];
+    for order in ["0123401234", "0000111", "020202", "34343", "4420"] {
+        let kinds = order.bytes().map(|kind| kinds[usize::from(kind - b'0')]);
+        let batches: Vec<(String, String)> = (0..)
+            .zip(kinds)
+            .map(|(id, (colon, images))| (batch(id, colon, images), batch(id, ":", images)))
+            .collect();
+        let (written, compact): (Vec<String>, Vec<String>) = batches.into_iter().unzip();
+        for size in [1, 50, 170, 400, usize::MAX] {
+            let text = format!("[{}]", written.join(" , "));
+            let expected = Ok((compact.clone(), None));
+            assert_eq!(split(Shape::Flat, &text, size), expected, "{order} {size}");
+        }
+        // All batches before an error are passed on.
+        let mut splitter = Splitter::new(Shape::Flat);
+        let mut count = 0;
+        let text = Arc::new(format!("[{},}}", written.join(",")));
+        let fed = splitter.feed(&text, &mut |_| {
+            count += 1;
+            Ok(())
+        });
+        assert!(matches!(fed, Err(ParseError::Broken(_))));
+        assert_eq!(count, written.len(), "{order}");
+    }
+}
