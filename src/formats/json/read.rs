@@ -88,6 +88,7 @@ impl Receiver<'_, '_> {
         self.count += 1;
         self.found += 1;
         let flow = match found {
+            Item::Batch(batch) if self.in_messages => self.read_message(batch.text()),
             Item::Batch(batch) => self.pass_on(&batch),
             Item::Text(text) if self.in_messages => self.read_message(text),
             Item::Text(text) => self.read(text),
@@ -298,5 +299,21 @@ impl<R: Read> TextPieces<R> {
             }
             Err(_) => TextPiece::Invalid,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_between_singer_messages_is_an_error() {
+        let batch = r#"{"batch_id":"a","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true}"#;
+        let each = &mut |_: &Record<'_>| Ok(ControlFlow::Continue(()));
+        assert!(read(batch.as_bytes(), Shape::Lines, false, each).is_ok());
+        let result = read(batch.as_bytes(), Shape::Lines, true, each);
+        let error = result.err().map(|error| format!("{error:?}"));
+        let error = error.expect("no message");
+        assert!(error.contains("it is not a Singer message"), "{error}");
     }
 }
