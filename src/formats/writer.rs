@@ -65,6 +65,9 @@ impl WriterReport {
     }
 }
 
+/// Maximum number of names that are remembered, and their maximum length.
+const LATEST_LIMIT: usize = 32;
+const LATEST_LENGTH: usize = 64;
 /// The most field names that a warning lists: a service may send any number of them.
 pub(crate) const LEFT_OUT_LIMIT: usize = 20;
 
@@ -85,8 +88,10 @@ impl LeftOut {
         for (place, (name, _)) in batch.unknown().enumerate() {
             match self.latest.get_mut(place) {
                 Some(latest) if latest == name => continue,
+                _ if name.len() > LATEST_LENGTH => {}
                 Some(latest) => name.clone_into(latest),
-                None => self.latest.push(name.to_owned()),
+                None if place < LATEST_LIMIT => self.latest.push(name.to_owned()),
+                None => {}
             }
             // One name past the limit shows that there are more.
             if self.names.len() <= LEFT_OUT_LIMIT {
