@@ -25,7 +25,7 @@ pub(super) struct Sorter {
     /// The keys and texts of the batches that are in memory.
     keys: Vec<u8>,
     texts: String,
-    entries: Vec<Entry>,
+    entries: Vec<SortEntry>,
     /// The memory for them.
     memory: usize,
     parts: Option<Parts>,
@@ -33,7 +33,7 @@ pub(super) struct Sorter {
 }
 
 /// A batch in memory.
-struct Entry {
+struct SortEntry {
     /// The start of the key, which decides most comparisons.
     start: u64,
     key: Range<u32>,
@@ -72,13 +72,13 @@ impl Sorter {
         for (to, from) in start.iter_mut().zip(&self.keys[key..]) {
             *to = *from;
         }
-        self.entries.push(Entry {
+        self.entries.push(SortEntry {
             start: u64::from_be_bytes(start),
             key: offset(key)..offset(self.keys.len()),
             text: offset(text)..offset(self.texts.len()),
         });
         self.count += 1;
-        let used = self.keys.len() + self.texts.len() + self.entries.len() * size_of::<Entry>();
+        let used = self.keys.len() + self.texts.len() + self.entries.len() * size_of::<SortEntry>();
         if used > self.memory {
             self.spill().map_err(cannot_spill)?;
         }
@@ -87,7 +87,7 @@ impl Sorter {
 
     fn sort(&mut self) {
         let keys = &self.keys;
-        let key = |entry: &Entry| &keys[entry.key.start as usize..entry.key.end as usize];
+        let key = |entry: &SortEntry| &keys[entry.key.start as usize..entry.key.end as usize];
         self.entries.sort_unstable_by(|left, right| {
             let by_start = left.start.cmp(&right.start);
             by_start.then_with(|| key(left).cmp(key(right)))

@@ -32,11 +32,11 @@ pub(super) struct Compressor {
 /// Small output is compressed without a thread.
 enum Worker {
     Idle(Box<Encoder>),
-    Running(SyncSender<Step>, Receiver<io::Result<Vec<u8>>>),
+    Running(SyncSender<CompressStep>, Receiver<io::Result<Vec<u8>>>),
     Ended,
 }
 
-enum Step {
+enum CompressStep {
     Compress(Vec<u8>),
     Flush,
     Finish,
@@ -49,14 +49,14 @@ enum Encoder {
 
 impl Encoder {
     /// Does one step; returns what is compressed.
-    fn run(&mut self, step: &Step) -> io::Result<Vec<u8>> {
+    fn run(&mut self, step: &CompressStep) -> io::Result<Vec<u8>> {
         match (&mut *self, step) {
-            (Self::Gzip(encoder), Step::Compress(bytes)) => encoder.write_all(bytes)?,
-            (Self::Gzip(encoder), Step::Flush) => encoder.flush()?,
-            (Self::Gzip(encoder), Step::Finish) => encoder.try_finish()?,
-            (Self::Zstd(encoder), Step::Compress(bytes)) => encoder.write_all(bytes)?,
-            (Self::Zstd(encoder), Step::Flush) => encoder.flush()?,
-            (Self::Zstd(encoder), Step::Finish) => encoder.do_finish()?,
+            (Self::Gzip(encoder), CompressStep::Compress(bytes)) => encoder.write_all(bytes)?,
+            (Self::Gzip(encoder), CompressStep::Flush) => encoder.flush()?,
+            (Self::Gzip(encoder), CompressStep::Finish) => encoder.try_finish()?,
+            (Self::Zstd(encoder), CompressStep::Compress(bytes)) => encoder.write_all(bytes)?,
+            (Self::Zstd(encoder), CompressStep::Flush) => encoder.flush()?,
+            (Self::Zstd(encoder), CompressStep::Finish) => encoder.do_finish()?,
         }
         Ok(std::mem::take(match self {
             Self::Gzip(encoder) => encoder.get_mut(),
@@ -108,24 +108,24 @@ impl Compressor {
     /// Compresses everything, so that a reader can decompress it, and writes it to `output`.
     pub(super) fn flush(&mut self, output: &mut impl Write) -> io::Result<()> {
         self.compress(output)?;
-        self.run(Step::Flush, output)?;
+        self.run(CompressStep::Flush, output)?;
         self.receive_all(output)
     }
 
     /// Compresses everything, and writes it and the end to `output`.
     pub(super) fn finish(&mut self, output: &mut impl Write) -> io::Result<()> {
         self.compress(output)?;
-        self.run(Step::Finish, output)?;
+        self.run(CompressStep::Finish, output)?;
         self.receive_all(output)
     }
 
     /// Compresses the chunk.
     fn compress(&mut self, output: &mut impl Write) -> io::Result<()> {
         let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK + CHUNK / 4));
-        self.run(Step::Compress(chunk), output)
+        self.run(CompressStep::Compress(chunk), output)
     }
 
-    fn run(&mut self, step: Step, output: &mut impl Write) -> io::Result<()> {
+    fn run(&mut self, step: CompressStep, output: &mut impl Write) -> io::Result<()> {
         match &mut self.worker {
             Worker::Idle(encoder) => output.write_all(&encoder.run(&step)?),
             Worker::Running(steps, _) => {
@@ -144,7 +144,7 @@ impl Compressor {
         let Worker::Idle(mut encoder) = std::mem::replace(&mut self.worker, Worker::Ended) else {
             return Ok(());
         };
-        let (steps, receiver) = mpsc::sync_channel::<Step>(MAX_WAITING);
+        let (steps, receiver) = mpsc::sync_channel::<CompressStep>(MAX_WAITING);
         let (sender, results) = mpsc::channel();
         let work = move || {
             for step in receiver {

@@ -284,6 +284,22 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_about_the_disk_keeps_its_kind() {
+        for kind in [
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::QuotaExceeded,
+            io::ErrorKind::FileTooLarge,
+        ] {
+            let write = || -> io::Result<()> { Err(kind.into()) };
+            let error = checked(|| {
+                write().expect("written");
+                Ok(())
+            });
+            assert_eq!(error.expect_err("a panic").kind(), kind);
+        }
+    }
+
+    #[test]
     fn rows_beyond_the_limit_go_to_another_sheet() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("a.xlsx");

@@ -214,9 +214,11 @@ impl StoreError {
     pub(super) fn describe(&self, address: &ObjectAddress) -> String {
         let text = self.summary();
         let request = self.request(address);
-        match text.strip_prefix("it answered ") {
-            Some(answer) => format!("{request} answered {answer}"),
-            None => format!("{request}: {text}"),
+        if self.status.is_some() {
+            // "It" is the request.
+            format!("{request} {}", text.trim_start_matches("it "))
+        } else {
+            format!("{request}: {text}")
         }
     }
 
