@@ -7,7 +7,8 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::columns::{ALL_COLUMNS, BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
-use super::json::scan::{self, GeneralIndex, Index, OPENINGS, hex};
+use super::json::scan::{self, GeneralIndex, Index, OPENINGS};
+use super::json::tokens::hex;
 use super::timestamp::Timestamp;
 
 /// One batch: its text as received, and an index of its values.

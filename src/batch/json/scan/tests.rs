@@ -1,3 +1,4 @@
+use super::super::tokens::short_decimal;
 use super::*;
 use crate::batch::Batch;
 use crate::batch::Column;

@@ -1,0 +1,246 @@
+//! Values: the length of each kind at the start of a text, if it is valid there.
+//!
+//! Bytes are compared eight at a time. The caller checks what follows a value.
+
+/// Any integer with at most this many digits fits.
+const SAFE_DIGITS: usize = 18;
+
+pub(super) fn boolean(text: &[u8]) -> Option<usize> {
+    if text.starts_with(b"true") {
+        Some(4)
+    } else {
+        text.starts_with(b"false").then_some(5)
+    }
+}
+
+/// Returns the length of the number at the start of `text`.
+pub(super) fn number(text: &[u8]) -> Option<usize> {
+    let mut position = usize::from(text.first() == Some(&b'-'));
+    let whole = digits(&text[position..]);
+    if whole == 0 || whole > 1 && text[position] == b'0' {
+        return None;
+    }
+    position += whole;
+    if text.get(position) == Some(&b'.') {
+        let fraction = digits(&text[position + 1..]);
+        position += 1 + fraction;
+        if fraction == 0 {
+            return None;
+        }
+    }
+    if let Some(b'e' | b'E') = text.get(position) {
+        position += 1;
+        position += usize::from(matches!(text.get(position), Some(b'+' | b'-')));
+        let exponent = digits(&text[position..]);
+        position += exponent;
+        if exponent == 0 {
+            return None;
+        }
+    }
+    Some(position)
+}
+
+/// Returns the length of the string at the start of `text`, including quotes. Its escapes are valid text.
+#[inline]
+pub(super) fn string(text: &[u8]) -> Option<usize> {
+    string_with(text, |escape| match hex(escape)? {
+        0xdc00..=0xdfff => None,
+        // The other half of the pair follows.
+        0xd800..=0xdbff => {
+            let is_pair =
+                escape.get(4..6)? == b"\\u" && (0xdc00..=0xdfff).contains(&hex(&escape[6..])?);
+            is_pair.then_some(10)
+        }
+        _ => Some(4),
+    })
+}
+
+/// The same, but an escape may be half of a surrogate pair.
+pub(super) fn any_string(text: &[u8]) -> Option<usize> {
+    string_with(text, |escape| hex(escape).map(|_| 4))
+}
+
+/// Returns the length of a string. `unicode` returns the length of an escape after `\u`; `None` if it is not
+/// valid.
+#[inline]
+fn string_with(text: &[u8], unicode: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    let mut position = 1;
+    loop {
+        position += plain(text.get(position..)?)?;
+        if text[position] == b'"' {
+            return Some(position + 1);
+        }
+        if text[position] != b'\\' {
+            return None;
+        }
+        position += match text.get(position + 1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+            b'u' => 2 + unicode(&text[position + 2..])?,
+            _ => return None,
+        };
+    }
+}
+
+/// Returns the value of the four hexadecimal digits at the start of `text`.
+pub(in crate::batch) fn hex(text: &[u8]) -> Option<u32> {
+    let mut digits = text.get(..4)?.iter();
+    digits.try_fold(0, |value, byte| {
+        Some(value << 4 | char::from(*byte).to_digit(16)?)
+    })
+}
+
+/// The value 1 in each of eight bytes, and the top bit of each.
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
+
+/// Returns the top bit of each of eight bytes that is less than `limit` (at most 128). A match may cause
+/// false matches in later bytes; the first one is always correct.
+#[inline]
+fn below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(limit)) & !word & TOPS
+}
+
+/// Returns the number of bytes before the first quote, backslash or control character.
+#[inline]
+pub(super) fn plain(text: &[u8]) -> Option<usize> {
+    let mut rest = text;
+    while let Some((bytes, more)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*bytes);
+        // With this bit flipped, the quote directly follows the control characters.
+        let found = below(word ^ (ONES * 2), 0x21) | below(word ^ (ONES * u64::from(b'\\')), 1);
+        if found != 0 {
+            return Some(text.len() - rest.len() + found.trailing_zeros() as usize / 8);
+        }
+        rest = more;
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
+    Some(text.len() - rest.len() + rest.iter().position(is_special)?)
+}
+
+#[inline]
+fn digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+/// Returns the length of the whole number at the start of `text`.
+#[inline]
+pub(super) fn integer(text: &[u8]) -> Option<usize> {
+    let count = digits(text);
+    let is_plain = (1..=SAFE_DIGITS).contains(&count) && (text[0] != b'0' || count == 1);
+    is_plain.then_some(count)
+}
+
+/// Returns the length of the decimal number in quotes at the start of `text`.
+#[inline]
+pub(super) fn decimal(text: &[u8]) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    if let Some(length) = text.get(1..9).and_then(short_decimal) {
+        return Some(length + 2);
+    }
+    let mut position = 1 + usize::from(text.get(1) == Some(&b'-'));
+    let mut count = digits(text.get(position..)?);
+    position += count;
+    if count > 0 && text.get(position) == Some(&b'.') {
+        count = digits(&text[position + 1..]);
+        position += 1 + count;
+    }
+    (count > 0 && text.get(position) == Some(&b'"')).then_some(position + 1)
+}
+
+/// Returns the length of a decimal number that ends with a quote within these eight bytes; `None` if it is
+/// longer, invalid, or has no fraction.
+#[inline]
+pub(super) fn short_decimal(text: &[u8]) -> Option<usize> {
+    let word = u64::from_le_bytes(text.try_into().ok()?);
+    let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
+    if quotes == 0 {
+        return None;
+    }
+    let length = quotes.trailing_zeros() as usize / 8;
+    // Bytes that are not digits; there are no false matches here. Bytes after the quote do not matter.
+    let values = word ^ (ONES * u64::from(b'0'));
+    let no_digits = (((values & !TOPS) + ONES * (0x7f - 9)) | values) & TOPS;
+    let others = no_digits & ((quotes & quotes.wrapping_neg()) - 1);
+    let point = others.trailing_zeros() as usize / 8;
+    let one_point = others.is_power_of_two() && text.get(point) == Some(&b'.');
+    (one_point && 0 < point && point + 1 < length).then_some(length)
+}
+
+/// Returns the length of the date in quotes at the start of `text`.
+#[inline]
+pub(super) fn date(text: &[u8]) -> Option<usize> {
+    let (shape, rest) = text.split_first_chunk::<20>()?;
+    let [
+        b'"',
+        year @ ..,
+        b'-',
+        _,
+        _,
+        b'-',
+        _,
+        _,
+        b'T',
+        _,
+        _,
+        b':',
+        _,
+        _,
+        b':',
+        _,
+        _,
+    ] = shape
+    else {
+        return None;
+    };
+    let two = |position: usize| {
+        let [tens, ones] = [shape[position], shape[position + 1]];
+        let both = tens.is_ascii_digit() && ones.is_ascii_digit();
+        // A value that is not a number is out of range.
+        if both {
+            (tens - b'0') * 10 + ones - b'0'
+        } else {
+            u8::MAX
+        }
+    };
+    let (month, day) = (two(6), two(9));
+    let is_day = (1..=28).contains(&day)
+        || (29..=30).contains(&day) && month != 2
+        || day == 31 && has_31_days(month)
+        || day == 29 && is_leap_year(two(1), two(3));
+    let fits = digits(year) == 4
+        && (1..=12).contains(&month)
+        && is_day
+        && two(12) < 24
+        && two(15) < 60
+        && two(18) < 60;
+    if !fits {
+        return None;
+    }
+    let mut position = 0;
+    if rest.first() == Some(&b'.') {
+        let count = digits(&rest[1..]);
+        position = if count > 0 { 1 + count } else { return None };
+    }
+    // Leap seconds are left to the general parser.
+    let zone = rest.get(position..)?;
+    if zone.starts_with(b"Z\"") {
+        Some(20 + position + 2)
+    } else {
+        zone.starts_with(b"+00:00\"").then_some(20 + position + 7)
+    }
+}
+
+/// Returns whether a year is a leap year, given its first two digits and its last two.
+fn is_leap_year(century: u8, year: u8) -> bool {
+    let decisive = if year == 0 { century } else { year };
+    decisive.is_multiple_of(4)
+}
+
+fn has_31_days(month: u8) -> bool {
+    matches!(month, 1 | 3 | 5 | 7 | 8 | 10 | 12)
+}
