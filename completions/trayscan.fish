@@ -78,6 +78,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l timeout -d 
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l ca-cert -d 'Extra CA certificate to trust (PEM)' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l allow-http -d 'Allow unencrypted http to other machines' -r -f -a "true\t''
 false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l time-zone -d 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l profile -d 'Profile in the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l config -d 'Config file to use [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l progress -d 'When to show progress; `auto` shows it on a terminal' -r -f -a "auto\t''
@@ -123,6 +124,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l timeout -d 'T
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l ca-cert -d 'Extra CA certificate to trust (PEM)' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l allow-http -d 'Allow unencrypted http to other machines' -r -f -a "true\t''
 false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l time-zone -d 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l profile -d 'Profile in the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l config -d 'Config file to use [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l progress -d 'When to show progress; `auto` shows it on a terminal' -r -f -a "auto\t''
@@ -168,6 +170,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l timeout -d
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l ca-cert -d 'Extra CA certificate to trust (PEM)' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l allow-http -d 'Allow unencrypted http to other machines' -r -f -a "true\t''
 false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l time-zone -d 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l profile -d 'Profile in the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l config -d 'Config file to use [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l progress -d 'When to show progress; `auto` shows it on a terminal' -r -f -a "auto\t''
@@ -208,6 +211,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l timeout -d 
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l ca-cert -d 'Extra CA certificate to trust (PEM)' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l allow-http -d 'Allow unencrypted http to other machines' -r -f -a "true\t''
 false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l time-zone -d 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l profile -d 'Profile in the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l config -d 'Config file to use [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l progress -d 'When to show progress; `auto` shows it on a terminal' -r -f -a "auto\t''
@@ -248,6 +252,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l timeout -d 
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l ca-cert -d 'Extra CA certificate to trust (PEM)' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l allow-http -d 'Allow unencrypted http to other machines' -r -f -a "true\t''
 false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l time-zone -d 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l profile -d 'Profile in the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l config -d 'Config file to use [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l progress -d 'When to show progress; `auto` shows it on a terminal' -r -f -a "auto\t''
@@ -277,6 +282,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l timeout -d '
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l ca-cert -d 'Extra CA certificate to trust (PEM)' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l allow-http -d 'Allow unencrypted http to other machines' -r -f -a "true\t''
 false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l time-zone -d 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l profile -d 'Profile in the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l config -d 'Config file to use [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s f -l format -d 'Output format' -r -f -a "text\t''
@@ -345,6 +351,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_see
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l ca-cert -d 'Extra CA certificate to trust (PEM)' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l allow-http -d 'Allow unencrypted http to other machines' -r -f -a "true\t''
 false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l time-zone -d 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l profile -d 'Profile in the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l config -d 'Config file to use [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l color -d 'When to use colour' -r -f -a "auto\t''

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use chrono::{DateTime, Utc};
 
 use super::decimal::{self, compare as compare_numbers, is_number};
-use super::range::{self, Bound};
+use super::range::{self, Bound, Clock};
 use super::timestamp::Timestamp;
 use super::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType, find_column};
 use crate::error::{self, Failure};
@@ -231,7 +231,7 @@ impl Operator {
 /// Parses a date, with a fraction as the service writes it, or in any form that `--start` accepts. A period
 /// means its first second.
 fn instant(text: &str, now: DateTime<Utc>) -> Option<Timestamp> {
-    Timestamp::parse(text).or_else(|| match range::parse(text, now).ok()? {
+    Timestamp::parse(text).or_else(|| match range::parse(text, Clock::utc(now)).ok()? {
         Bound::Second(second) | Bound::Period { first: second, .. } => {
             Some(Timestamp::at(second.timestamp()))
         }

@@ -18,9 +18,10 @@ mod decimal;
 mod timestamp;
 mod values;
 
-// Date ranges, and the conditions of `--where`, `--sort` and `--fields`.
+// Date ranges and time zones, and the conditions of `--where`, `--sort` and `--fields`.
 pub(crate) mod filter;
 pub(crate) mod range;
+mod zone;
 
 // Duplicates within a run, and the digest of a set of batches.
 pub(crate) mod dedup;
@@ -38,3 +39,4 @@ pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use page::Page;
 pub(crate) use timestamp::{Timestamp, canonical_date, whole_second};
 pub(crate) use values::{PlainRow, Representation, Values, canonical, canonical_json};
+pub(crate) use zone::Zone;

@@ -1,9 +1,60 @@
 //! Date ranges as users write them. The grammar is strict, because a wrong guess would export the wrong days.
 
-use chrono::{DateTime, Datelike as _, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, Utc};
+use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 
 use super::timestamp::whole_second;
+use super::zone::Zone;
 use crate::error::{Failure, Kind};
+
+/// What the dates of a run refer to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// The time that `today` and `7d` refer to.
+    pub(crate) now: DateTime<Utc>,
+    /// The time zone in which days, months and years begin.
+    pub(crate) zone: Zone,
+}
+
+impl Clock {
+    /// Returns the clock of a run that starts now.
+    pub(crate) fn new(zone: Zone) -> Self {
+        Self {
+            now: Utc::now(),
+            zone,
+        }
+    }
+
+    /// Returns the clock of a run in UTC.
+    pub(crate) fn utc(now: DateTime<Utc>) -> Self {
+        Self {
+            now,
+            zone: Zone::UTC,
+        }
+    }
+
+    fn today(self) -> Option<NaiveDate> {
+        let local = self.zone.local(self.now.timestamp());
+        DateTime::from_timestamp(local, 0).map(|local| local.date_naive())
+    }
+
+    /// Returns the first second of `day`.
+    fn midnight(self, day: NaiveDate) -> Option<DateTime<Utc>> {
+        let local = NaiveDateTime::from(day).and_utc().timestamp();
+        DateTime::from_timestamp(self.zone.instant(local), 0)
+    }
+
+    /// Returns the time from the first second of `first` to the first second of `past`.
+    fn period(self, first: NaiveDate, past: NaiveDate) -> Option<Bound> {
+        Some(Bound::Period {
+            first: self.midnight(first)?,
+            past: self.midnight(past)?,
+        })
+    }
+
+    fn day(self, day: NaiveDate) -> Option<Bound> {
+        self.period(day, day.succ_opt()?)
+    }
+}
 
 /// A date given by the user: a second, or a whole day, month or year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +87,14 @@ use one of these forms:
     90m, 12h, 7d, 2w, 3mo, 1y       that long ago (m is minutes, mo is months)";
 
 impl Range {
-    /// Parses `--start` and `--end`; `now` is the time that "today" refers to.
+    /// Parses `--start` and `--end`.
     pub(crate) fn parse(
         start: Option<&str>,
         end: Option<&str>,
-        now: DateTime<Utc>,
+        clock: Clock,
     ) -> Result<Self, Failure> {
         let bound = |flag: &str, word: Option<&str>| {
-            word.map(|word| parse(word, now).map_err(|problem| refuse(flag, word, problem)))
+            word.map(|word| parse(word, clock).map_err(|problem| refuse(flag, word, problem)))
                 .transpose()
         };
         let start_bound = bound("--start", start)?;
@@ -111,13 +162,12 @@ impl Range {
 
     /// Describes the range for people.
     pub(crate) fn describe(&self) -> String {
-        // A period is described by its last day.
-        let end = self.end.map(|end| {
-            if self.excludes_end {
-                written(end - 1)[..10].to_owned()
-            } else {
-                written(end)
-            }
+        const DAY: i64 = 86_400;
+        // A period is described by its last day, or by its last second if days begin at another time than in UTC.
+        let end = self.end.map(|end| match self.excludes_end {
+            true if end % DAY == 0 => written(end - 1)[..10].to_owned(),
+            true => written(end - 1),
+            false => written(end),
         });
         match (self.start.map(written), end) {
             (None, None) => "all dates".to_owned(),
@@ -159,14 +209,14 @@ fn refuse(flag: &str, word: &str, problem: Problem) -> Failure {
 }
 
 /// Parses one date.
-pub(crate) fn parse(word: &str, now: DateTime<Utc>) -> Result<Bound, Problem> {
+pub(crate) fn parse(word: &str, clock: Clock) -> Result<Bound, Problem> {
     let known = match word {
-        "today" => day(now.date_naive()),
-        "yesterday" => now
-            .date_naive()
-            .checked_sub_days(Days::new(1))
-            .and_then(day),
-        _ => period(word).or_else(|| ago(word, now).map(Bound::Second)),
+        "today" => clock.today().and_then(|today| clock.day(today)),
+        "yesterday" => {
+            let yesterday = clock.today().and_then(|today| today.pred_opt());
+            yesterday.and_then(|yesterday| clock.day(yesterday))
+        }
+        _ => period(word, clock).or_else(|| ago(word, clock.now).map(Bound::Second)),
     };
     match known {
         Some(bound) => Ok(bound),
@@ -175,7 +225,7 @@ pub(crate) fn parse(word: &str, now: DateTime<Utc>) -> Result<Bound, Problem> {
 }
 
 /// Parses `YYYY`, `YYYY-MM` and `YYYY-MM-DD`.
-fn period(word: &str) -> Option<Bound> {
+fn period(word: &str, clock: Clock) -> Option<Bound> {
     let digits: Vec<&str> = word.split('-').collect();
     let number = |place: usize, width: usize| {
         let part = digits.get(place).filter(|part| part.len() == width)?;
@@ -193,24 +243,10 @@ fn period(word: &str) -> Option<Bound> {
             let first = NaiveDate::from_ymd_opt(year, number(1, 2)?, 1)?;
             (first, first.checked_add_months(Months::new(1))?)
         }
-        3 => return day(NaiveDate::from_ymd_opt(year, number(1, 2)?, number(2, 2)?)?),
+        3 => return clock.day(NaiveDate::from_ymd_opt(year, number(1, 2)?, number(2, 2)?)?),
         _ => return None,
     };
-    Some(Bound::Period {
-        first: midnight(first),
-        past: midnight(past),
-    })
-}
-
-fn day(day: NaiveDate) -> Option<Bound> {
-    Some(Bound::Period {
-        first: midnight(day),
-        past: midnight(day.succ_opt()?),
-    })
-}
-
-fn midnight(day: NaiveDate) -> DateTime<Utc> {
-    NaiveDateTime::from(day).and_utc()
+    clock.period(first, past)
 }
 
 /// Parses `90m`, `12h`, `7d`, `2w`, `3mo` and `1y` as a time before `now`.
@@ -274,8 +310,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn now() -> DateTime<Utc> {
-        "2026-05-31T12:30:15Z".parse().expect("a date")
+    fn now() -> Clock {
+        Clock::utc("2026-05-31T12:30:15Z".parse().expect("a date"))
     }
 
     fn range(start: &str, end: &str) -> (String, String) {
@@ -331,6 +367,34 @@ mod tests {
                 .expect("a range")
                 .excludes_end
         );
+    }
+
+    #[test]
+    fn periods_begin_at_midnight_of_the_zone() {
+        let clock = Clock {
+            zone: Zone::parse("America/New_York").expect("a zone"),
+            // Still the day before in New York.
+            now: "2026-03-09T02:00:00Z".parse().expect("a date"),
+        };
+        for (word, first, past) in [
+            ("today", "2026-03-08T05:00:00Z", "2026-03-09T04:00:00Z"),
+            ("yesterday", "2026-03-07T05:00:00Z", "2026-03-08T05:00:00Z"),
+            ("2026-03", "2026-03-01T05:00:00Z", "2026-04-01T04:00:00Z"),
+            ("2026", "2026-01-01T05:00:00Z", "2027-01-01T05:00:00Z"),
+        ] {
+            let bound = Bound::Period {
+                first: first.parse().expect("a date"),
+                past: past.parse().expect("a date"),
+            };
+            assert_eq!(parse(word, clock), Ok(bound), "{word}");
+        }
+        let range = Range::parse(Some("today"), Some("today"), clock).expect("a range");
+        assert_eq!(
+            range.describe(),
+            "2026-03-08T05:00:00Z through 2026-03-09T03:59:59Z"
+        );
+        let exact = Bound::Second("2026-03-08T02:00:00Z".parse().expect("a date"));
+        assert_eq!(parse("1d", clock), Ok(exact));
     }
 
     #[test]

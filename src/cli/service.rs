@@ -8,6 +8,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum
 use toml::{Table, Value};
 
 use super::parse::number;
+use crate::batch::Zone;
 use crate::client::Api;
 use crate::config::{FlagValue, Given, Profile, SETTINGS, SettingInfo};
 use crate::text::duration;
@@ -93,6 +94,11 @@ fn value_parser(value: FlagValue) -> ValueParser {
         FlagValue::Duration => {
             ValueParser::new(|word: &str| duration(word).map(|_| Value::from(word)))
         }
+        FlagValue::TimeZone => ValueParser::new(|word: &str| match word {
+            // An empty text counts as not set.
+            "" => Ok(Value::from(word)),
+            _ => Zone::parse(word).map(|_| Value::from(word)),
+        }),
         FlagValue::Boolean => ValueParser::new(BoolishValueParser::new().map(Value::Boolean)),
     }
 }

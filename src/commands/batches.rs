@@ -6,8 +6,9 @@ use chrono::{DateTime, Utc};
 
 use super::messages::{count, data_warnings, none_match};
 use super::source::{BatchPages, BatchSource};
+use crate::batch::Zone;
 use crate::batch::filter::Condition;
-use crate::batch::range::Range;
+use crate::batch::range::{Clock, Range};
 use crate::cli::{SelectionArgs, SourceArgs};
 use crate::error::{Failure, Kind};
 use crate::fetch::{DataIssues, PageOrder};
@@ -28,10 +29,24 @@ pub(super) struct BatchRequest {
 
 impl BatchRequest {
     pub(super) fn new(args: &SelectionArgs, source: &SourceArgs) -> Result<Self, Failure> {
-        let now = Utc::now();
+        Self::in_zone(args, source, Zone::UTC)
+    }
+
+    /// Takes the dates of the range in `zone`.
+    pub(super) fn in_zone(
+        args: &SelectionArgs,
+        source: &SourceArgs,
+        zone: Zone,
+    ) -> Result<Self, Failure> {
+        let clock = Clock::new(zone);
+        let now = clock.now;
         let conditions = args.conditions.iter();
         Ok(Self {
-            range: Range::parse(args.range.start.as_deref(), args.range.end.as_deref(), now)?,
+            range: Range::parse(
+                args.range.start.as_deref(),
+                args.range.end.as_deref(),
+                clock,
+            )?,
             conditions: conditions
                 .map(|text| Condition::parse(text, now))
                 .collect::<Result<_, _>>()?,

@@ -58,6 +58,7 @@ fn show(context: &Context) -> anyhow::Result<()> {
             }
             "ca_cert" => shown(settings.ca_cert.as_ref(), |path| path.display().to_string()),
             "allow_http" => shown(Some(&settings.allow_http), ToString::to_string),
+            "time_zone" => shown(Some(&settings.time_zone), |zone| zone.name().to_owned()),
             // In the row of the client secret.
             _ => continue,
         };

@@ -15,6 +15,7 @@ use toml::{Table, Value};
 use super::table::{FlagValue, SETTINGS, SettingInfo};
 use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::analysis::{Target, Targets};
+use crate::batch::Zone;
 use crate::client::Api;
 use crate::text;
 
@@ -59,6 +60,8 @@ pub(crate) struct Profile {
     pub(super) timeout: Option<Duration>,
     pub(super) ca_cert: Option<String>,
     pub(super) allow_http: Option<bool>,
+    #[serde(deserialize_with = "time_zone")]
+    pub(super) time_zone: Option<Zone>,
 }
 
 impl Profile {
@@ -152,6 +155,15 @@ fn api<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Api>, D::Error> {
 fn duration<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(value)?;
     text::duration(&text).map(Some).map_err(D::Error::custom)
+}
+
+fn time_zone<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Zone>, D::Error> {
+    let name = String::deserialize(value)?;
+    // An empty text counts as not set.
+    if name.is_empty() {
+        return Ok(None);
+    }
+    Zone::parse(&name).map(Some).map_err(D::Error::custom)
 }
 
 /// Reads a command as program and arguments; a text runs in the shell.
@@ -266,6 +278,9 @@ fn expected(info: &SettingInfo, value: Option<&Value>) -> String {
         (FlagValue::ApiVersion, Some(_)) => "auto, v1 or v2",
         (FlagValue::Duration, Some(text)) => {
             return text::duration(text).err().unwrap_or_default();
+        }
+        (FlagValue::TimeZone, Some(text)) => {
+            return Zone::parse(text).err().unwrap_or_default();
         }
         _ if info.key == "client_secret_command" => {
             "text, such as \"pass show trayscan\", or a list of texts that is not empty"

@@ -10,6 +10,7 @@ use super::profile::Profile;
 use super::secret_source::SecretSource;
 use super::table;
 use crate::analysis::Targets;
+use crate::batch::Zone;
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
@@ -71,6 +72,7 @@ pub(crate) struct Settings {
     pub(crate) timeout: Setting<Duration>,
     pub(crate) ca_cert: Option<Setting<PathBuf>>,
     pub(crate) allow_http: Setting<bool>,
+    pub(crate) time_zone: Setting<Zone>,
 }
 
 impl Settings {
@@ -119,6 +121,7 @@ impl Settings {
                 origin: setting.origin,
             }),
             allow_http: layers.pick("allow_http", |profile| profile.allow_http, false),
+            time_zone: layers.pick("time_zone", |profile| profile.time_zone, Zone::UTC),
             config,
             profile: chosen.name,
             targets: chosen.targets,

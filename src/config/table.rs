@@ -44,11 +44,12 @@ pub(crate) enum FlagValue {
         example: u32,
     },
     Duration,
+    TimeZone,
     Boolean,
 }
 
 /// All settings, in the order of the help, `config show` and `config init`.
-pub(crate) const SETTINGS: [SettingInfo; 12] = [
+pub(crate) const SETTINGS: [SettingInfo; 13] = [
     SettingInfo {
         key: "base_url",
         flag: "--base-url",
@@ -173,6 +174,17 @@ pub(crate) const SETTINGS: [SettingInfo; 12] = [
         help: "Allow unencrypted http to other machines",
         example: "false",
         comment: "allow unencrypted http to other machines",
+        ..TEXT
+    },
+    SettingInfo {
+        key: "time_zone",
+        flag: "--time-zone",
+        variable: "TRAYSCAN_TIME_ZONE",
+        value_name: "NAME",
+        value: FlagValue::TimeZone,
+        help: "Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]",
+        example: "\"UTC\"",
+        comment: "where days begin, such as Europe/Amsterdam",
         ..TEXT
     },
 ];

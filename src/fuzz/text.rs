@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
 use crate::batch::filter::Condition;
-use crate::batch::range::{self, Bound, Range, written};
+use crate::batch::range::{self, Bound, Clock, Range, written};
 use crate::batch::{Batch, COLUMNS, FieldType, Timestamp, canonical_date, find_column, is_number};
 use crate::export::{Crops, Template};
 
@@ -27,16 +27,16 @@ pub fn date(data: &[u8]) {
     let (first, second) = text.split_once('\n').unwrap_or((text, text));
     for word in [first, second] {
         timestamp(word);
-        match range::parse(word, now()) {
+        match range::parse(word, Clock::utc(now())) {
             Ok(Bound::Second(second)) => {
-                let again = range::parse(&written(second.timestamp()), now());
+                let again = range::parse(&written(second.timestamp()), Clock::utc(now()));
                 assert_eq!(again, Ok(Bound::Second(second)));
             }
             Ok(Bound::Period { first, past }) => assert!(first < past),
             Err(_) => {}
         }
     }
-    if let Ok(range) = Range::parse(Some(first), Some(second), now()) {
+    if let Ok(range) = Range::parse(Some(first), Some(second), Clock::utc(now())) {
         let (start, end) = (range.start.expect("a start"), range.end.expect("an end"));
         assert!(start <= end && written(end).len() == "2026-05-01T06:00:00Z".len());
     }

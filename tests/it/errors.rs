@@ -112,6 +112,11 @@ fn an_invalid_variable_value_names_the_variable() {
         ),
         ("TRAYSCAN_API", "v3", "it must be auto, v1 or v2"),
         ("TRAYSCAN_ALLOW_HTTP", "maybe", "it must be true or false"),
+        (
+            "TRAYSCAN_TIME_ZONE",
+            "+02:00",
+            "it must be the name of a time zone, such as Europe/Amsterdam or UTC",
+        ),
         ("TRAYSCAN_ERROR_FORMAT", "xml", "it must be text or json"),
     ] {
         let flag = variable.replace("TRAYSCAN_", "--");

@@ -33,7 +33,7 @@ use crate::storage::{Compression, Location, Storage};
 use crate::terminal;
 
 pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
-    let request = ExportRequest::new(args)?;
+    let request = ExportRequest::new(args, context.settings()?.time_zone.value)?;
     let named = [
         ("-o", args.output.output.as_deref()),
         ("--manifest", request.destination.manifest.as_deref()),

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
 use tokio::sync::watch;
 
 use super::{changes, status};
 use crate::archive::sync::{self, SyncReport, SyncRequest};
 use crate::archive::{Archive, ArchiveStart, Owner, Run};
-use crate::batch::range::{Range, written};
+use crate::batch::range::{Clock, Range, written};
 use crate::cli::SyncArgs;
 use crate::commands::context::Context;
 use crate::commands::messages::{count, issue_warnings};
@@ -25,7 +24,14 @@ use crate::terminal::{self, ProgressLine};
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
-    let start = Range::parse(args.start.as_deref(), None, Utc::now())?.start;
+    let start = match args.start.as_deref() {
+        Some(start) => {
+            let zone = context.settings()?.time_zone.value;
+            Range::parse(Some(start), None, Clock::new(zone))?.start
+        }
+        // Without dates, `--status` and `--changes` need no settings.
+        None => None,
+    };
     if args.status {
         return status::run(&args.archive, args.format);
     }

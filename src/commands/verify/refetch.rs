@@ -3,14 +3,12 @@
 use std::path::Path;
 use std::time::Instant;
 
-use chrono::Utc;
-
 use super::expected::Expected;
 use super::report::{OtherSide, VerifyReport};
 use super::subject::{Subject, warn_of_oddities};
 use crate::archive::Archive;
 use crate::batch::digest::SetDigest;
-use crate::batch::range::Range;
+use crate::batch::range::{Clock, Range};
 use crate::batch::{BATCH_ID, Batch, Representation};
 use crate::cli::VerifyArgs;
 use crate::commands::context::Context;
@@ -48,7 +46,7 @@ impl Refetch {
             None => Range::parse(
                 args.range.start.as_deref(),
                 args.range.end.as_deref(),
-                Utc::now(),
+                Clock::new(context.settings()?.time_zone.value),
             )?,
         };
         if expected.is_none() && args.range.start.is_none() {

@@ -90,7 +90,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         }
     }
     tables::connect(&mut source, context)?;
-    tables::limit(&mut source, args, expected.as_ref())?;
+    tables::limit(&mut source, context, args, expected.as_ref())?;
     let mut file = Subject {
         source,
         path: args.file.clone(),

@@ -1,7 +1,7 @@
 //! A PostgreSQL table instead of a file: it may contain many exports, and only one of them is compared.
 
 use super::expected::Expected;
-use crate::batch::range::Range;
+use crate::batch::range::{Clock, Range};
 use crate::cli::VerifyArgs;
 use crate::commands::context::Context;
 use crate::error::Failure;
@@ -20,6 +20,7 @@ pub(super) fn connect(source: &mut RecordSource, context: &Context) -> Result<()
 /// Limits a table to the range of the manifest, or to the dates on the command line; leaves a file unchanged.
 pub(super) fn limit(
     source: &mut RecordSource,
+    context: &Context,
     args: &VerifyArgs,
     expected: Option<&Expected>,
 ) -> Result<(), Failure> {
@@ -30,7 +31,7 @@ pub(super) fn limit(
     let (start, end) = (args.range.start.as_deref(), args.range.end.as_deref());
     let range = match expected {
         Some(expected) => expected.range,
-        None => Range::parse(start, end, chrono::Utc::now())?,
+        None => Range::parse(start, end, Clock::new(context.settings()?.time_zone.value))?,
     };
     let range = Some(range).filter(|range| range.start.is_some() || range.end.is_some());
     if let Some(range) = range {

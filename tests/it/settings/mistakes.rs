@@ -191,6 +191,16 @@ fn invalid_values_end_with_code_2_and_nothing_is_sent() {
         ("timeout", "soon", "a number with a unit"),
         ("allow_http", "perhaps", "perhaps"),
         (
+            "time_zone",
+            "europe/amsterdam",
+            "is `europe/amsterdam`; it must be written `Europe/Amsterdam`",
+        ),
+        (
+            "time_zone",
+            "Amsterdam",
+            "is `Amsterdam`; it must be the name of a time zone; did you mean `Europe/Amsterdam`?",
+        ),
+        (
             "base_url",
             "scan.example.com",
             "https://scan.example.com/api",
@@ -215,6 +225,8 @@ fn invalid_values_end_with_code_2_and_nothing_is_sent() {
         ("timeout", "\"0s\""),
         ("timeout", "\"soon\""),
         ("allow_http", "\"true\""),
+        ("time_zone", "\"Amsterdam\""),
+        ("time_zone", "1"),
         ("client_secret_command", "[]"),
     ] {
         let home = Home::with(&profile(&server, &format!("{key} = {value}\n{line}")));

@@ -22,7 +22,7 @@ use crate::harness::{Output, Run, Server, run, trayscan};
 const SECRET: &str = "hunter2;$HOME canary";
 
 /// Every variable that is a setting, each with a distinct value.
-const VARIABLES: [(&str, &str); 14] = [
+const VARIABLES: [(&str, &str); 15] = [
     ("TRAYSCAN_BASE_URL", "https://value-a.example"),
     ("TRAYSCAN_CLIENT_ID", "value-b"),
     ("TRAYSCAN_CLIENT_SECRET", "value-c"),
@@ -34,6 +34,7 @@ const VARIABLES: [(&str, &str); 14] = [
     ("TRAYSCAN_TIMEOUT", "80s"),
     ("TRAYSCAN_CA_CERT", "value-e"),
     ("TRAYSCAN_ALLOW_HTTP", "true"),
+    ("TRAYSCAN_TIME_ZONE", "Europe/Amsterdam"),
     ("TRAYSCAN_PROFILE", "value-f"),
     ("TRAYSCAN_CONFIG", "value-g"),
     ("TRAYSCAN_ERROR_FORMAT", "json"),
@@ -139,7 +140,7 @@ pub(crate) fn fetched(ended: &Output) {
 #[test]
 fn flags_override_variables_override_the_profile_override_defaults() {
     // Key, flag, variable, profile line, and the expected value of each of the four.
-    let rows: [(&str, &str, &str, &str, [&str; 4]); 9] = [
+    let rows: [(&str, &str, &str, &str, [&str; 4]); 10] = [
         (
             "base_url",
             "https://flag.example",
@@ -183,6 +184,13 @@ fn flags_override_variables_override_the_profile_override_defaults() {
             "false",
             "true",
             ["true", "false", "true", "false"],
+        ),
+        (
+            "time_zone",
+            "Asia/Tokyo",
+            "America/New_York",
+            "\"Europe/Amsterdam\"",
+            ["Asia/Tokyo", "America/New_York", "Europe/Amsterdam", "UTC"],
         ),
     ];
     let empty = Home::empty();

@@ -1,0 +1,375 @@
+//! Time zones: where days, weeks, months, quarters and years begin.
+//!
+//! The rules of the IANA database are part of the program, so that a run means the same on every machine.
+
+use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset as _, TimeZone as _};
+use chrono_tz::{TZ_VARIANTS, Tz};
+
+use crate::text::nearest;
+
+/// A time zone of the IANA database; UTC by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Zone(Tz);
+
+impl Zone {
+    pub(crate) const UTC: Self = Self(Tz::UTC);
+
+    /// Parses a name such as `Europe/Amsterdam`. The error says what the name must be.
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
+        if let Ok(zone) = name.parse() {
+            return Ok(Self(zone));
+        }
+        let mut names = TZ_VARIANTS.iter().map(|zone| zone.name());
+        Err(
+            if let Some(right) = names.find(|right| right.eq_ignore_ascii_case(name)) {
+                format!("written `{right}`")
+            } else if let Some(near) = suggestion(name) {
+                format!("the name of a time zone; did you mean `{near}`?")
+            } else {
+                "the name of a time zone, such as Europe/Amsterdam or UTC".to_owned()
+            },
+        )
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Returns what the wall clock shows at the instant `second`. Both are in seconds since 1970, the wall clock as
+    /// if it were UTC.
+    pub(crate) fn local(self, second: i64) -> i64 {
+        if self == Self::UTC {
+            return second;
+        }
+        let offset = utc(second).map(|utc| self.0.offset_from_utc_datetime(&utc));
+        second + offset.map_or(0, |offset| seconds(offset.fix()))
+    }
+
+    /// Returns the instant at which the wall clock first shows `local`. If it skips that time, this is the first
+    /// instant after the gap.
+    ///
+    /// A later `local` never has an earlier instant, so neighbouring periods neither overlap nor leave a gap.
+    pub(crate) fn instant(self, local: i64) -> i64 {
+        // More than any zone has ever been away from UTC, to both sides.
+        const DAY: i64 = 86_400;
+        if self == Self::UTC {
+            return local;
+        }
+        let offsets = utc(local).map(|local| self.0.offset_from_local_datetime(&local));
+        match offsets {
+            Some(MappedLocalTime::Single(offset)) => local - seconds(offset.fix()),
+            Some(MappedLocalTime::Ambiguous(one, other)) => {
+                local - seconds(one.fix()).max(seconds(other.fix()))
+            }
+            // The clock is before `local` at one end and after it at the other, and jumps over it in between.
+            Some(MappedLocalTime::None) => {
+                let (mut before, mut after) = (local - DAY, local + DAY);
+                while after - before > 1 {
+                    let middle = before + (after - before) / 2;
+                    if self.local(middle) < local {
+                        before = middle;
+                    } else {
+                        after = middle;
+                    }
+                }
+                after
+            }
+            None => local,
+        }
+    }
+}
+
+/// Returns a date and time; `None` beyond some 200,000 years.
+fn utc(second: i64) -> Option<NaiveDateTime> {
+    DateTime::from_timestamp(second, 0).map(|moment| moment.naive_utc())
+}
+
+fn seconds(offset: chrono::FixedOffset) -> i64 {
+    i64::from(offset.local_minus_utc())
+}
+
+/// Returns the zone that `name` was most likely meant to be: its city alone, or with typing errors.
+fn suggestion(name: &str) -> Option<&'static str> {
+    // `GMT+2` would be `Etc/GMT+2`, which is two hours behind UTC, not ahead of it.
+    let names = || {
+        let names = TZ_VARIANTS.iter().map(|zone| zone.name());
+        names.filter(|name| !name.contains(|letter: char| letter.is_ascii_digit()))
+    };
+    let city = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
+    let typed = name.trim().replace(' ', "_");
+    let is_same_city =
+        |name: &&str| typed.eq_ignore_ascii_case(name.rsplit('/').next().unwrap_or(name));
+    names()
+        .find(is_same_city)
+        .or_else(|| nearest(&typed, names()))
+        .or_else(|| {
+            let city_meant = nearest(&typed, names().map(city))?;
+            names().find(|name| city(name) == city_meant)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::range::written;
+    use proptest::prelude::*;
+
+    const DAY: i64 = 86_400;
+    /// The first second of the year 1, and the last one of 9999.
+    const FIRST: i64 = -62_135_596_800;
+    const LAST: i64 = 253_402_300_799;
+
+    fn zone(name: &str) -> Zone {
+        Zone::parse(name).expect(name)
+    }
+
+    fn at(moment: &str) -> i64 {
+        let moment: DateTime<chrono::Utc> = moment.parse().expect(moment);
+        moment.timestamp()
+    }
+
+    fn zones() -> impl Iterator<Item = Zone> {
+        TZ_VARIANTS.into_iter().map(Zone)
+    }
+
+    /// Returns the first instants at which `zone` has another offset than before, from 1840 to 2101.
+    fn changes(zone: Zone) -> Vec<i64> {
+        const STEP: i64 = 9 * DAY;
+        let offset = |second| zone.local(second) - second;
+        let (mut second, end) = (at("1840-01-01T00:00:00Z"), at("2101-01-01T00:00:00Z"));
+        let mut changes = Vec::new();
+        while second < end {
+            let (mut before, mut after) = (second, second + STEP);
+            while after - before > 1 && offset(before) != offset(after) {
+                let middle = before + (after - before) / 2;
+                if offset(middle) == offset(before) {
+                    before = middle;
+                } else {
+                    after = middle;
+                }
+            }
+            if offset(before) != offset(after) {
+                changes.push(after);
+            }
+            second = after;
+        }
+        changes
+    }
+
+    /// Checks `zone.instant(local)` against what the wall clock shows before and after.
+    fn check(zone: Zone, local: i64) {
+        let instant = zone.instant(local);
+        let name = zone.name();
+        let told = || format!("{name}: {} is {}", written(local), written(instant));
+        assert!(zone.local(instant) >= local, "{}", told());
+        assert!(zone.local(instant - 1) < local, "{}", told());
+        // With an offset of these days it would be shown at another instant: not an earlier one.
+        for nearby in (local - DAY..=local + DAY).step_by(6 * 3_600) {
+            let other = local - (zone.local(nearby) - nearby);
+            assert!(other >= instant || zone.local(other) != local, "{}", told());
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_the_right_one() {
+        for (name, expected) in [
+            ("europe/amsterdam", "written `Europe/Amsterdam`"),
+            ("Europe/amsterdam", "written `Europe/Amsterdam`"),
+            ("utc", "written `UTC`"),
+            (
+                "Amsterdam",
+                "the name of a time zone; did you mean `Europe/Amsterdam`?",
+            ),
+            (
+                "new york",
+                "the name of a time zone; did you mean `America/New_York`?",
+            ),
+            (
+                "Europe/Amsterdan",
+                "the name of a time zone; did you mean `Europe/Amsterdam`?",
+            ),
+            (
+                "Amsterdan",
+                "the name of a time zone; did you mean `Europe/Amsterdam`?",
+            ),
+            ("CEST", "the name of a time zone; did you mean `CET`?"),
+            // Etc/GMT+2 is the other way around.
+            (
+                "GMT+2",
+                "the name of a time zone, such as Europe/Amsterdam or UTC",
+            ),
+            (
+                "+02:00",
+                "the name of a time zone, such as Europe/Amsterdam or UTC",
+            ),
+            (
+                "Mars/Phobos",
+                "the name of a time zone, such as Europe/Amsterdam or UTC",
+            ),
+            (
+                "",
+                "the name of a time zone, such as Europe/Amsterdam or UTC",
+            ),
+        ] {
+            assert_eq!(Zone::parse(name), Err(expected.to_owned()), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_read_again() {
+        assert_eq!(Zone::default(), zone("UTC"));
+        for zone in zones() {
+            assert_eq!(Zone::parse(zone.name()), Ok(zone));
+        }
+    }
+
+    #[test]
+    fn the_wall_clock_follows_daylight_saving_time() {
+        for (name, second, shown) in [
+            ("UTC", "2026-07-01T00:00:00Z", "2026-07-01T00:00:00Z"),
+            (
+                "Europe/Amsterdam",
+                "2026-01-01T00:00:00Z",
+                "2026-01-01T01:00:00Z",
+            ),
+            (
+                "Europe/Amsterdam",
+                "2026-03-29T00:59:59Z",
+                "2026-03-29T01:59:59Z",
+            ),
+            (
+                "Europe/Amsterdam",
+                "2026-03-29T01:00:00Z",
+                "2026-03-29T03:00:00Z",
+            ),
+            (
+                "Asia/Kathmandu",
+                "2026-01-01T00:00:00Z",
+                "2026-01-01T05:45:00Z",
+            ),
+            (
+                "Pacific/Apia",
+                "2011-12-30T09:59:59Z",
+                "2011-12-29T23:59:59Z",
+            ),
+            (
+                "Pacific/Apia",
+                "2011-12-30T10:00:00Z",
+                "2011-12-31T00:00:00Z",
+            ),
+        ] {
+            assert_eq!(written(zone(name).local(at(second))), shown, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_midnight_may_be_skipped_or_shown_twice() {
+        for (name, local, instant) in [
+            ("UTC", "2026-07-01T00:00:00Z", "2026-07-01T00:00:00Z"),
+            (
+                "Europe/Amsterdam",
+                "2026-07-01T00:00:00Z",
+                "2026-06-30T22:00:00Z",
+            ),
+            // Skipped: the day begins at one.
+            (
+                "America/Sao_Paulo",
+                "2018-11-04T00:00:00Z",
+                "2018-11-04T03:00:00Z",
+            ),
+            (
+                "Asia/Beirut",
+                "2024-03-31T00:00:00Z",
+                "2024-03-30T22:00:00Z",
+            ),
+            // No such day: it begins and ends with the next one.
+            (
+                "Pacific/Apia",
+                "2011-12-30T00:00:00Z",
+                "2011-12-30T10:00:00Z",
+            ),
+            (
+                "Pacific/Apia",
+                "2011-12-31T00:00:00Z",
+                "2011-12-30T10:00:00Z",
+            ),
+            // At midnight back to 23:00, so shown once, an hour later.
+            (
+                "America/Sao_Paulo",
+                "2018-02-18T00:00:00Z",
+                "2018-02-18T03:00:00Z",
+            ),
+            // At one back to midnight, and at a minute past midnight back to the day before: shown twice.
+            (
+                "America/Havana",
+                "2026-11-01T00:00:00Z",
+                "2026-11-01T04:00:00Z",
+            ),
+            (
+                "America/St_Johns",
+                "2010-11-07T00:00:00Z",
+                "2010-11-07T02:30:00Z",
+            ),
+            // Half an hour back.
+            (
+                "Australia/Lord_Howe",
+                "2026-04-05T01:30:00Z",
+                "2026-04-04T14:30:00Z",
+            ),
+        ] {
+            assert_eq!(written(zone(name).instant(at(local))), instant, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_change_of_every_zone_is_met() {
+        for zone in zones() {
+            for change in changes(zone) {
+                let (before, after) = (zone.local(change - 1), zone.local(change));
+                for local in [before, after] {
+                    for nearby in [-1, 0, 1] {
+                        check(zone, local + nearby);
+                    }
+                }
+                check(zone, i64::midpoint(before, after));
+                check(zone, after - after.rem_euclid(DAY));
+                check(zone, after - after.rem_euclid(DAY) + DAY);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_wall_clock_first_shows_a_time_at_its_instant(index in 0..TZ_VARIANTS.len(), local in FIRST..=LAST) {
+            check(Zone(TZ_VARIANTS[index]), local);
+        }
+
+        #[test]
+        fn a_later_time_has_no_earlier_instant(
+            index in 0..TZ_VARIANTS.len(),
+            local in at("1840-01-01T00:00:00Z")..at("2110-01-01T00:00:00Z"),
+            later in 0..2 * DAY,
+        ) {
+            let zone = Zone(TZ_VARIANTS[index]);
+            prop_assert!(zone.instant(local) <= zone.instant(local + later));
+        }
+
+        #[test]
+        fn the_wall_clock_is_within_a_day_of_utc(index in 0..TZ_VARIANTS.len(), second in FIRST..=LAST) {
+            let zone = Zone(TZ_VARIANTS[index]);
+            prop_assert!((zone.local(second) - second).abs() < 16 * 3_600);
+            prop_assert!(zone.instant(zone.local(second)) <= second);
+        }
+
+        #[test]
+        fn no_name_makes_it_stumble(name: String) {
+            let _ = Zone::parse(&name);
+        }
+
+        #[test]
+        fn no_second_makes_it_stumble(index in 0..TZ_VARIANTS.len(), second in i64::MIN / 2..i64::MAX / 2) {
+            let _ = Zone(TZ_VARIANTS[index]).local(second);
+            let _ = Zone(TZ_VARIANTS[index]).instant(second);
+        }
+    }
+}
