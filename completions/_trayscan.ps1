@@ -145,6 +145,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Output format [default: from the extension of FILE, else table]')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'File to write; `.gz` or `.zst` compresses it [default: standard output]')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'File to write; `.gz` or `.zst` compresses it [default: standard output]')
+            [CompletionResult]::new('--fail-on', '--fail-on', [CompletionResultType]::ParameterName, 'End with code 10 if a crop is down, misses a target, or has a batch that needs attention')
             [CompletionResult]::new('--archive', '--archive', [CompletionResultType]::ParameterName, 'Read batches from an archive of `trayscan sync` instead of the service')
             [CompletionResult]::new('--base-url', '--base-url', [CompletionResultType]::ParameterName, 'URL of the service, such as https://scan.example.com/api')
             [CompletionResult]::new('--client-id', '--client-id', [CompletionResultType]::ParameterName, 'Client ID')

@@ -1261,7 +1261,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__summary)
-            opts="-f -o -q -v -h --by --since --start --until --end --where --lenient --fail-on-empty --format --output --no-clobber --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -o -q -v -h --by --since --start --until --end --where --lenient --fail-on-empty --format --output --no-clobber --fail-on --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1350,6 +1350,13 @@ _trayscan() {
                     fi
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -W "down target attention" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
                     fi
                     return 0
                     ;;

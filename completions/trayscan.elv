@@ -139,6 +139,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --format 'Output format [default: from the extension of FILE, else table]'
             cand -o 'File to write; `.gz` or `.zst` compresses it [default: standard output]'
             cand --output 'File to write; `.gz` or `.zst` compresses it [default: standard output]'
+            cand --fail-on 'End with code 10 if a crop is down, misses a target, or has a batch that needs attention'
             cand --archive 'Read batches from an archive of `trayscan sync` instead of the service'
             cand --base-url 'URL of the service, such as https://scan.example.com/api'
             cand --client-id 'Client ID'

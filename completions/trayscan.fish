@@ -155,6 +155,9 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s f -l forma
 json\t''
 csv\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s o -l output -d 'File to write; `.gz` or `.zst` compresses it [default: standard output]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l fail-on -d 'End with code 10 if a crop is down, misses a target, or has a batch that needs attention' -r -f -a "down\t'A crop is down against its own four weeks before'
+target\t'The newest week of a crop misses one of your targets'
+attention\t'A batch of the newest week needs attention, as in the report'"
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l archive -d 'Read batches from an archive of `trayscan sync` instead of the service' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l client-id -d 'Client ID' -r -f

@@ -17,6 +17,7 @@ pub(crate) enum Kind {
     Protocol,
     Output,
     Empty,
+    Alarm,
     Locked,
     Unsafe,
     Hangup,
@@ -26,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Internal,
         Self::Usage,
         Self::Credentials,
@@ -35,6 +36,7 @@ impl Kind {
         Self::Protocol,
         Self::Output,
         Self::Empty,
+        Self::Alarm,
         Self::Locked,
         Self::Unsafe,
         Self::Hangup,
@@ -78,6 +80,11 @@ impl Kind {
                 "the output could not be written (disk full, no permission, port in use)",
             ),
             Self::Empty => (9, "empty", "nothing matched, with --fail-on-empty"),
+            Self::Alarm => (
+                10,
+                "alarm",
+                "an alarm that you asked for, with `summary --fail-on`",
+            ),
             Self::Locked => (
                 11,
                 "locked",

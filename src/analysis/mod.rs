@@ -6,6 +6,7 @@
 //! Batches arrive through `pipeline`. Flags, output files and messages are left to `commands`, and the
 //! config file to `config`.
 
+pub(crate) mod judgement;
 pub(crate) mod statistics;
 pub(crate) mod targets;
 

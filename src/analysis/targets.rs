@@ -25,10 +25,6 @@ const KEYS: [&str; 3] = [
 ];
 
 impl Targets {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.crops.is_empty()
-    }
-
     /// Returns the target of `crop`, ignoring case.
     pub(crate) fn of(&self, crop: Option<&str>) -> Option<&Target> {
         let name = crop?.to_lowercase();

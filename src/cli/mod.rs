@@ -48,7 +48,7 @@ pub(crate) use report::ReportArgs;
 pub(crate) use selection::{SelectionArgs, SourceArgs};
 pub(crate) use serve::{ServeArgs, ServeFormat};
 pub(crate) use service::{CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
-pub(crate) use summary::{SummaryArgs, SummaryFormat};
+pub(crate) use summary::{FailOn, SummaryArgs, SummaryFormat};
 pub(crate) use sync::{ListFormat, SyncArgs};
 pub(crate) use verify::VerifyArgs;
 

@@ -15,12 +15,17 @@ Examples:
   trayscan summary --start 2026 --by crop_type,month
   trayscan summary --where crop_type=Tomato --by scanned_by_email
   trayscan summary --archive batches.db --by month -f json | jq .total
-  trayscan summary --since 30d -o crops.csv";
+  trayscan summary --since 30d -o crops.csv
+  trayscan summary --since 12w --fail-on down,target || echo 'look at the crops'
+  trayscan summary --since 12w -f json | jq '.groups[] | select(.verdict==\"down\")'";
 
 /// Show statistics per crop, month, week, day or person
 ///
 /// Shows for each group: batches and images, germination rate and usable rate, the gap between them,
 /// seedling size, coefficient of variation, batches with warnings, and the usable rate over time.
+///
+/// Each crop is judged on its newest week: down or up if the median usable rate differs from that of its own
+/// four weeks before by at least 2 points and 3 standard errors. Fewer than 3 batches are not judged.
 ///
 /// Each batch is already an average, so the summary shows the median of the batches with its quartiles, and
 /// the mean weighted by images. Null values are left out and counted.
@@ -56,8 +61,31 @@ pub(crate) struct SummaryArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) no_clobber: bool,
 
+    /// End with code 10 if a crop is down, misses a target, or has a batch that needs attention
+    ///
+    /// Looks at the newest week. The summary is written all the same.
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        value_enum,
+        value_delimiter = ',',
+        help_heading = "Output"
+    )]
+    pub(crate) fail_on: Vec<FailOn>,
+
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+}
+
+/// What `summary` raises an alarm for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// A crop is down against its own four weeks before
+    Down,
+    /// The newest week of a crop misses one of your targets
+    Target,
+    /// A batch of the newest week needs attention, as in the report
+    Attention,
 }
 
 /// The format of a summary.

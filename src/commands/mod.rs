@@ -8,6 +8,7 @@ mod export;
 
 mod sync;
 
+mod alarms;
 mod summary;
 
 mod report;

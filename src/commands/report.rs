@@ -141,7 +141,8 @@ async fn write_report(
     // Opened before the first request, so that an output that cannot be written fails at once.
     let mut output = storage.create(&request.location, Compression::None, args.no_clobber)?;
     let range = &request.batches.range;
-    let span = ReportSpan::new(range, &source.available_range()?, request.created);
+    let available = source.available_range()?;
+    let span = ReportSpan::new(range, &available, request.created, settings.time_zone.value);
     let mut data = ReportData::new(args.step.into(), span);
     let left_behind = || request.location.left_behind(&storage);
     let received = request
@@ -169,12 +170,11 @@ async fn write_report(
         range: range.describe(),
         conditions: conditions(args),
         version: received.pages.version().map(|version| version.to_string()),
-        made: request.created,
         has_emails: args.emails,
         noticed: noticed(counts, issues, received.incomplete()?),
         has_left_out: counts.conflicts > 0 || issues.flawed > 0,
     };
-    let page = report::render(&data, &info, &settings.targets)?;
+    let page = report::render(&mut data, &info, &settings.targets)?;
     output.write_all(page.as_bytes())?;
     output.publish()?;
 

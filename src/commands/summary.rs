@@ -7,9 +7,8 @@ use super::batches::BatchRequest;
 use super::context::Context;
 use super::messages::{count, figure_warnings};
 use super::source::BatchSource;
-use super::{outputs, runtime};
-use crate::analysis::statistics::Groups;
-use crate::analysis::summary::{self, TableStyle};
+use super::{alarms, outputs, runtime};
+use crate::analysis::summary::{self, SummaryData, TableStyle};
 use crate::cli::{OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
@@ -117,21 +116,27 @@ async fn summarise(
         SummaryFormat::Csv => output.escape_on_terminal(Escapes::Text),
         SummaryFormat::Table => {}
     }
-    let mut groups = Groups::new(args.by.clone());
+    let now = request.now.timestamp();
+    let zone = context.settings()?.time_zone.value;
+    let mut data = SummaryData::new(args.by.clone(), now, zone, !args.fail_on.is_empty());
     let left_behind = || destination.place.left_behind(&storage);
-    let received = request.receive(&source, &mut groups, "summary", left_behind);
+    let received = request.receive(&source, &mut data, "summary", left_behind);
     let received = received.await?;
     received.refuse_empty()?;
 
-    let sums = groups.finish();
+    let targets = &context.settings()?.targets;
+    let newest = data.history.as_ref();
+    let newest = newest.and_then(|history| history.judge(targets));
+    let newest = newest.as_ref();
+    let sums = data.groups.finish();
     let is_stdout = destination.place.is_stdout();
     let style = TableStyle {
         width: terminal::terminal_width().filter(|_| is_stdout),
         color: is_stdout && terminal::color_on_stdout(),
     };
     let written = match format {
-        SummaryFormat::Table => summary::table(&sums, &request.range, &style),
-        SummaryFormat::Json => summary::json(&sums, &request.range)?.into(),
+        SummaryFormat::Table => summary::table(&sums, newest, &request.range, &style),
+        SummaryFormat::Json => summary::json(&sums, newest, &request.range, zone)?.into(),
         SummaryFormat::Csv => summary::csv(&sums)?.into(),
     };
     output.write_all(written.text.as_bytes())?;
@@ -156,5 +161,6 @@ async fn summarise(
         received.describe(),
         destination.name(),
     ));
+    alarms::check(newest, &args.fail_on)?;
     Ok(())
 }

@@ -1,208 +1,243 @@
-//! Lists the batches that need attention, worst first: below the user's target, far below the crop's
-//! median in the steps before, or with a warning from the service.
+//! The batches that need attention: those of the newest step by crop, and older ones.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::format::{distinct, plural, points};
-use super::gather::{ReportData, merged};
-use super::newest::{MAX_KEPT, Scan};
-use crate::analysis::statistics::{Decimal, Distribution, Period, two_digits};
-use crate::analysis::{Target, Targets};
+use super::chart::crop_name;
+use super::escape::Escaped;
+use super::format::{day, figure, plural, thousands};
+use super::gather::ReportData;
+use super::recent::Scan;
+use crate::analysis::Targets;
+use crate::analysis::judgement::{Limits, NewestStep, Reason};
+use crate::analysis::statistics::{Decimal, Figures, Period, distinct, two_digits};
 
-/// The maximum number of rows on the page.
-const ROWS: usize = 15;
-/// The minimum number of values to compare with. The page's text says "three". A crop that is scanned once
-/// a week has at most four.
-const MIN_VALUES: u64 = 3;
+/// The number of batches of a crop that are listed at once; the others are folded away.
+const SHOWN: usize = 5;
+/// The same for a crop that is down, whose batches are listed in a line.
+const SHOWN_OF_DOWN: usize = 12;
+/// The maximum number of batches of a crop on the page.
+const MAX_PER_CROP: usize = 100;
+/// The maximum number of batches in each part of the page.
+const MAX_ROWS: usize = 500;
+/// The maximum number of older batches.
+const MAX_OLDER: usize = 50;
+/// The maximum size of all links, in bytes.
+const LINKS_SIZE: usize = 128 * 1024;
 
-/// The batches that need attention: those of the newest step, then of the four before, which can still be
-/// acted on, then all others. Within each, the worst is first.
-pub(super) struct Attention<'a> {
-    pub(super) rows: Vec<FlaggedBatch<'a>>,
-    /// The number of all flagged batches, including those without a row.
-    pub(super) flagged: usize,
-    /// The number of checked batches. `None` if all were checked.
-    pub(super) checked: Option<usize>,
+/// The batches that need attention.
+#[derive(Default)]
+pub(super) struct Attention {
+    /// The crops of the newest step, the worst first.
+    pub(super) crops: Vec<AttentionCrop>,
+    /// The number of batches of the newest step.
+    pub(super) count: u64,
+    /// Whether not all batches of the newest step were looked at.
+    pub(super) is_incomplete: bool,
+    /// Batches of older steps, newest first.
+    pub(super) older: Vec<AttentionRow>,
+    /// The number of older batches, including those without a row.
+    pub(super) older_count: u64,
 }
 
-/// A batch with the reasons why it is listed.
-pub(super) struct FlaggedBatch<'a> {
-    pub(super) scan: &'a Scan,
-    pub(super) reasons: Vec<String>,
+/// The batches of one crop in the newest step.
+pub(super) struct AttentionCrop {
+    pub(super) name: String,
+    /// How many of how many batches.
+    pub(super) count: String,
+    /// Whether the whole crop is down: its batches are listed in a line.
+    pub(super) down: Option<String>,
+    pub(super) shown: Vec<AttentionRow>,
+    /// Folded away.
+    pub(super) more: Vec<AttentionRow>,
+    /// The number of batches without a row.
+    pub(super) left_out: u64,
+}
+
+pub(super) struct AttentionRow {
+    pub(super) name: String,
+    pub(super) link: Option<String>,
+    pub(super) crop: String,
+    pub(super) created: String,
+    pub(super) usable: String,
+    pub(super) reason: String,
+    pub(super) comment: String,
+    pub(super) email: String,
+}
+
+/// A batch with the reasons why it needs attention, the most serious first.
+struct Flagged<'a> {
+    scan: &'a Scan,
+    reasons: Vec<Reason>,
     /// How many points it is below its target or the median of its crop.
     shortfall: Decimal,
 }
 
-/// The usual usable rate of a crop before a step.
-struct Usual {
-    median: Decimal,
-    /// The lowest rate that is still usual.
-    floor: Decimal,
+impl Attention {
+    pub(super) fn new(data: &ReportData, newest: &NewestStep<'_>, targets: &Targets) -> Self {
+        let step = data.history.step;
+        let (now, older): (Vec<Flagged<'_>>, Vec<Flagged<'_>>) = flagged(data, targets)
+            .into_iter()
+            .filter(|flagged| step.period(flagged.scan.created) <= newest.period)
+            .partition(|flagged| step.period(flagged.scan.created) == newest.period);
+        let mut links = Links { size: 0 };
+        let mut attention = Self {
+            count: now.len() as u64,
+            is_incomplete: data.recent.is_incomplete(newest.period),
+            older_count: older.len() as u64,
+            ..Self::default()
+        };
+        let mut by_crop: HashMap<&str, Vec<Flagged<'_>>> = HashMap::new();
+        for flagged in now {
+            by_crop.entry(&flagged.scan.crop).or_default().push(flagged);
+        }
+        let mut room = MAX_ROWS;
+        for crop in newest.present() {
+            let mut rows = by_crop.remove(crop.name).unwrap_or_default();
+            if rows.is_empty() {
+                continue;
+            }
+            // The sort is stable: with the same shortfall, the newest is first.
+            rows.sort_by_key(|flagged| Reverse(flagged.shortfall));
+            let all = crop.newest.map_or(0, |figures| figures.batches);
+            let count = rows.len();
+            rows.truncate(MAX_PER_CROP.min(room));
+            room -= rows.len();
+            let is_down = crop.is_down();
+            let listed = rows.iter().map(|flagged| flagged.row(is_down, &mut links));
+            let mut shown: Vec<AttentionRow> = listed.collect();
+            let visible = if is_down { SHOWN_OF_DOWN } else { SHOWN };
+            let more = shown.split_off(visible.min(shown.len()));
+            attention.crops.push(AttentionCrop {
+                name: crop_name(crop.name),
+                count: format!(
+                    "{} of {}",
+                    thousands(count as u64),
+                    plural(all, "batch", "batches")
+                ),
+                down: is_down.then(|| {
+                    let change = crop.comparison.change.unwrap_or_default();
+                    let usual = crop.comparison.before.unwrap_or_default();
+                    format!(
+                        "The whole crop is down, {} points below its usual {} %. Its lowest batches:",
+                        two_digits(change.abs()),
+                        two_digits(usual)
+                    )
+                }),
+                left_out: (count - shown.len() - more.len()) as u64,
+                shown,
+                more,
+            });
+        }
+        let older = older.iter().take(MAX_OLDER);
+        attention.older = older
+            .map(|flagged| flagged.row(false, &mut links))
+            .collect();
+        attention
+    }
 }
 
-impl<'a> Attention<'a> {
-    pub(super) fn new(data: &'a ReportData, targets: &Targets) -> Self {
-        let mut usual = HashMap::new();
-        let mut medians = HashMap::new();
-        let scans = data.newest.sorted();
-        let mut rows: Vec<FlaggedBatch<'a>> = Vec::new();
-        for scan in scans {
-            let period = data.step.period(scan.created);
-            let usual = usual
-                .entry((scan.crop.as_deref(), period))
-                .or_insert_with(|| usual_before(data, scan.crop.as_ref(), period))
-                .as_ref();
-            let target = targets.of(scan.crop.as_deref());
-            let (reasons, shortfall) = reasons(scan, target, usual);
-            if !reasons.is_empty() {
-                let median = medians
-                    .entry(scan.crop.as_deref())
-                    .or_insert_with(|| median_of(data, scan.crop.as_ref()));
-                let below = median.zip(scan.usable_rate);
-                let below = below.map_or(Decimal::ZERO, |(median, rate)| median - rate);
-                rows.push(FlaggedBatch {
-                    scan,
-                    reasons,
-                    shortfall: shortfall.max(below),
-                });
-            }
-        }
-        let flagged = rows.len();
-        let newest = data.last_step();
-        let recent = newest.map(|newest| data.before(newest));
-        let age = |flagged: &FlaggedBatch<'_>| {
-            let step = data.step.period(flagged.scan.created);
-            let is_recent = recent.iter().flatten().any(|before| *before == step);
-            match newest {
-                Some(newest) if newest == step => 0,
-                _ if is_recent => 1,
-                _ => 2,
-            }
+/// Returns all batches with a reason, newest first.
+fn flagged<'a>(data: &'a ReportData, targets: &Targets) -> Vec<Flagged<'a>> {
+    let mut totals: HashMap<&str, Figures> = HashMap::new();
+    let mut limits: HashMap<(&str, Period), Limits<'_>> = HashMap::new();
+    let mut flagged = Vec::new();
+    for scan in data.recent.scans() {
+        let Some(crop) = data.history.crops.get(&scan.crop) else {
+            continue;
         };
-        // The sort is stable: with the same shortfall, the newest is first.
-        rows.sort_by_key(|flagged| (age(flagged), Reverse(flagged.shortfall)));
-        rows.truncate(ROWS);
-        let dated = data.newest.dated;
-        Self {
-            rows,
-            flagged,
-            checked: (dated > MAX_KEPT).then_some(MAX_KEPT),
-        }
-    }
-
-    /// Describes the list.
-    pub(super) fn note(&self, data: &ReportData, targets: &Targets) -> String {
-        let steps = data.step_words();
-        let target = if targets.is_empty() {
-            ""
-        } else {
-            ", batches that miss one of your targets"
-        };
-        let within = if data.span.has_start() {
-            format!(" Only {} entirely in this range are compared.", steps.many)
-        } else {
-            String::new()
-        };
-        let rule = format!(
-            "Batches with a warning from the service{target}, and batches with a usable rate far below the median of their crop in the four {} before: by more than three median absolute deviations and at least one point, compared with at least three values.{within}",
-            steps.many
-        );
-        let checked = self.checked.map_or_else(String::new, |count| {
-            format!(" Of the newest {count} batches:")
+        let period = data.history.step.period(scan.created);
+        let limits = limits.entry((&scan.crop, period)).or_insert_with(|| {
+            let total = totals.entry(&scan.crop).or_insert_with(|| crop.total());
+            let name = Some(scan.crop.as_str()).filter(|name| !name.is_empty());
+            Limits::new(crop, total, period, targets.of(name))
         });
-        let found = match (self.flagged, self.rows.len()) {
-            (0, _) => format!("{checked} None."),
-            (all, shown) if all == shown => {
-                format!(
-                    "{checked} {}: the newest {} first, then the four before, worst first.",
-                    plural(all as u64, "batch", "batches"),
-                    steps.one
-                )
-            }
-            (all, shown) => format!(
-                "{checked} {}, {shown} of them listed: the newest {} first, then the four before, worst first.",
-                plural(all as u64, "batch", "batches"),
-                steps.one
-            ),
-        };
-        format!("{rule}{found}")
-    }
-}
-
-/// Returns the usual rate of `crop` in the steps before `period`. `None` if there are too few values.
-fn usual_before(data: &ReportData, crop: Option<&String>, period: Period) -> Option<Usual> {
-    let crop = data.crops.get(&crop.cloned())?;
-    let before = data.before(period).into_iter();
-    let trailing = before.filter_map(|step| crop.steps.get(&step));
-    let rates = merged(trailing).usable_rate.distribution;
-    usual(&rates)
-}
-
-/// Returns the median usable rate of `crop` over the whole range.
-fn median_of(data: &ReportData, crop: Option<&String>) -> Option<Decimal> {
-    let crop = data.crops.get(&crop.cloned())?;
-    crop.total().usable_rate.distribution.median()
-}
-
-fn usual(rates: &Distribution) -> Option<Usual> {
-    if rates.count() < MIN_VALUES {
-        return None;
-    }
-    let median = rates.median()?;
-    let spread = Decimal::from(3).checked_mul(rates.deviation()?)?;
-    let floor = median.checked_sub(spread.max(Decimal::ONE))?;
-    Some(Usual { median, floor })
-}
-
-fn reasons(scan: &Scan, target: Option<&Target>, usual: Option<&Usual>) -> (Vec<String>, Decimal) {
-    let mut reasons = Vec::new();
-    let mut shortfall = Decimal::ZERO;
-    let mut short = |by: Decimal| shortfall = shortfall.max(by);
-    if let Some(target) = target {
-        for (name, value, least) in [
-            ("usable", scan.usable_rate, target.usable_rate_min),
-            (
-                "germination",
-                scan.germination_rate,
-                target.germination_rate_min,
-            ),
-        ] {
-            if let (Some(value), Some(least)) = (value, least)
-                && value < least
-            {
-                let by = least - value;
-                short(by);
-                let (by, least) = (points(by), least.normalize());
-                reasons.push(format!("{name} {by} below target ({least}\u{a0}%)"));
-            }
-        }
-        if let (Some(value), Some(most)) = (scan.variation, target.coefficient_of_variation_max)
-            && value > most
-        {
-            short(value - most);
-            let (value, most) = (distinct(value, most), most.normalize());
-            reasons.push(format!("CV {value} % above target ({most}\u{a0}%)"));
+        let reasons = limits.reasons(&scan.values());
+        if !reasons.is_empty() {
+            let rate = scan.usable_rate;
+            flagged.push(Flagged {
+                shortfall: rate.map_or(Decimal::ZERO, |rate| limits.shortfall(rate)),
+                scan,
+                reasons,
+            });
         }
     }
-    if let (Some(usual), Some(rate)) = (usual, scan.usable_rate)
-        && rate < usual.floor
-    {
-        let by = usual.median - rate;
-        short(by);
-        let median = two_digits(usual.median);
-        reasons.push(format!(
-            "usable {} below its crop ({median}\u{a0}%)",
-            points(by)
-        ));
+    flagged
+}
+
+impl Flagged<'_> {
+    /// Returns its row. In a crop that is down, only a failure or a warning is a reason of its own.
+    fn row(&self, is_down: bool, links: &mut Links) -> AttentionRow {
+        let scan = self.scan;
+        let has_warning = self.reasons.contains(&Reason::Warning);
+        let main = self.reasons.first().copied();
+        let main = main.filter(|main| !is_down || main.is_failure() || *main == Reason::Warning);
+        let mut reason = main.map_or_else(String::new, |main| words(main, scan));
+        if has_warning && main != Some(Reason::Warning) {
+            let comma = if reason.is_empty() { "" } else { ", " };
+            reason = format!("{reason}{comma}with a warning");
+        }
+        AttentionRow {
+            name: scan.name(),
+            link: links.take(scan),
+            crop: crop_name(&scan.crop),
+            created: day(scan.created),
+            usable: match (main, scan.usable_rate) {
+                (Some(Reason::UsableBelowTarget(target)), Some(rate)) => distinct(rate, target),
+                (_, rate) => figure(rate),
+            },
+            reason,
+            comment: scan.comment(),
+            email: scan.email(),
+        }
     }
-    if scan.warnings {
-        let without = scan.usable_rate.is_none() && scan.germination_rate.is_none();
-        reasons.push(if without {
-            "warning, no figures".to_owned()
-        } else {
-            "warning".to_owned()
-        });
+}
+
+fn words(reason: Reason, scan: &Scan) -> String {
+    let percent = |value: Decimal| format!("{}\u{a0}%", value.normalize());
+    let usual = |median: Decimal| format!("{}\u{a0}%", two_digits(median));
+    let own = |value: Option<Decimal>, limit: Decimal| {
+        value.map_or_else(String::new, |value| distinct(value, limit))
+    };
+    match reason {
+        Reason::NothingGerminated => "nothing germinated".to_owned(),
+        Reason::NothingUsable => "no usable seedlings".to_owned(),
+        Reason::HalfOfUsable(median) => {
+            format!("less than half of its crop's usual {}", usual(median))
+        }
+        Reason::HalfOfGermination(median) => {
+            format!("germination less than half of the usual {}", usual(median))
+        }
+        Reason::UsableBelowTarget(target) => format!("below target of {}", percent(target)),
+        Reason::GerminationBelowTarget(target) => format!(
+            "germination {} %, below target of {}",
+            own(scan.germination_rate, target),
+            percent(target)
+        ),
+        Reason::VariationAboveTarget(target) => format!(
+            "CV {} %, above target of {}",
+            own(scan.variation, target),
+            percent(target)
+        ),
+        Reason::UnusuallyLow(median) => {
+            format!("unusually low, its crop has {}", usual(median))
+        }
+        Reason::Warning if scan.usable_rate.is_none() && scan.germination_rate.is_none() => {
+            "warning, no measurements".to_owned()
+        }
+        Reason::Warning => "warning".to_owned(),
     }
-    (reasons, shortfall)
+}
+
+/// Limits the size of all links.
+struct Links {
+    size: usize,
+}
+
+impl Links {
+    fn take(&mut self, scan: &Scan) -> Option<String> {
+        let link = scan.link.clone()?;
+        self.size += Escaped(&link).to_string().len();
+        (self.size <= LINKS_SIZE).then_some(link)
+    }
 }

@@ -34,8 +34,12 @@ impl Chart {
 const NO_CROP: &str = "no crop given";
 
 /// Returns the name of a crop as the page shows it.
-pub(super) fn crop_name(crop: Option<&str>) -> String {
-    crop.map_or_else(|| NO_CROP.to_owned(), text::brief)
+pub(super) fn crop_name(crop: &str) -> String {
+    if crop.is_empty() {
+        NO_CROP.to_owned()
+    } else {
+        text::brief(crop)
+    }
 }
 
 /// Returns the spread of a metric for drawing. `None` if it has no values.

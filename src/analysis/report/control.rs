@@ -3,10 +3,10 @@
 use super::chart::{Chart, crop_name};
 use super::charts::{ControlLimits, ControlPoint, control};
 use super::escape::Escaped;
-use super::format::{minute, plural, to_f64};
-use super::gather::{CropData, ReportData};
-use super::newest::Scan;
+use super::format::{day, minute, plural, to_f64};
+use super::gather::ReportData;
 use super::outliers::usual_least;
+use super::recent::Scan;
 use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Control, Decimal, two_digits};
 
@@ -18,11 +18,14 @@ const MAX_BATCHES: usize = 100;
 const LINKS_SIZE: usize = 64 * 1024;
 
 pub(super) fn chart(data: &ReportData) -> Option<Chart> {
-    let mut crops = data.crops.keys();
-    let (Some(Some(crop)), None) = (crops.next(), crops.next()) else {
+    let mut crops = data.history.crops.iter();
+    let (Some((crop, history)), None) = (crops.next(), crops.next()) else {
         return None;
     };
-    let scans = data.newest.sorted().into_iter();
+    if crop.is_empty() {
+        return None;
+    }
+    let scans = data.recent.scans().iter();
     let rated = scans.filter_map(|scan| Some((scan, scan.usable_rate?)));
     let mut batches: Vec<(&Scan, Decimal)> = rated.take(MAX_BATCHES).collect();
     if batches.len() < MIN_BATCHES {
@@ -37,7 +40,7 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
         .iter()
         .map(|(scan, rate)| ControlPoint {
             rate: to_f64(*rate),
-            day: minute(scan.created)[..10].to_owned(),
+            day: day(scan.created),
             tooltip: format!(
                 "{}, {}: usable {} %",
                 scan.name(),
@@ -47,7 +50,7 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
             is_outside: is_outside(*rate),
         })
         .collect();
-    let crop = crop_name(Some(crop));
+    let crop = crop_name(crop);
     let [low, mean, high] = [figures.low, figures.mean, figures.high].map(two_digits);
     let limits = ControlLimits {
         low: to_f64(figures.low),
@@ -65,10 +68,7 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
     let scale = scale(&rates, limits);
     let is_below = scanned.iter().any(|batch| batch.rate < scale.0);
     let svg = control(&scanned, limits, scale, &words);
-    let all = data.crops.values().map(CropData::total);
-    let all: u64 = all
-        .map(|figures| figures.usable_rate.distribution.count())
-        .sum();
+    let all = history.total().usable_rate.distribution.count();
     let (rows, links) = table(&batches, is_outside);
     Some(Chart {
         caption: "Usable rate, batch by batch".to_owned(),
@@ -83,7 +83,7 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
         legend: legend([&low, &mean, &high], &figures, outside, is_below),
         svg,
         rows_caption: "As a table".to_owned(),
-        head: vec!["batch", "created (UTC)", "usable %", "limits"],
+        head: vec!["batch", "created", "usable %", "limits"],
         rows,
         links,
     })
@@ -96,10 +96,11 @@ fn legend(
     is_below: bool,
 ) -> Vec<(&'static str, String)> {
     let range = two_digits(figures.moving_range);
-    let beyond = if figures.high > Decimal::ONE_HUNDRED {
-        "; a limit above 100 cannot be exceeded"
-    } else {
+    let is_possible = |rate: Decimal| rate >= Decimal::ZERO && rate <= Decimal::ONE_HUNDRED;
+    let beyond = if is_possible(figures.low) && is_possible(figures.high) {
         ""
+    } else {
+        "; one that no rate can reach is not drawn"
     };
     let mut legend = vec![
         ("mean", format!("mean {mean}")),
@@ -113,7 +114,7 @@ fn legend(
     if outside > 0 {
         let batches = plural(outside, "batch", "batches");
         let below = if is_below {
-            "; those at the lower edge are below the scale"
+            "; those at the lower edge are below the scale and have their number"
         } else {
             ""
         };
@@ -134,8 +135,9 @@ fn scale(rates: &[Decimal], limits: ControlLimits) -> (f64, f64) {
         .map(|rate| to_f64(*rate))
         .fold(limits.high, f64::max);
     // Wide enough to show a line between its ends.
-    let (least, most) = (least.max(0.0), most.min(110.0));
-    rounded_out(least.min(most - 1.0), most, 5)
+    let (least, most) = (least.max(0.0), most.min(100.0));
+    let (least, most) = rounded_out(least.min(most - 1.0), most, 5);
+    (least.max(0.0), most.min(100.0))
 }
 
 fn table(

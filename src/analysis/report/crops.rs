@@ -1,137 +1,118 @@
-//! Compares the crops: the table, and the charts with one row per crop.
+//! The crops in the newest step, the worst first, and over the whole range.
 
-use super::chart::{Chart, crop_name, spread};
-use super::charts::{BoxPlot, Loss, boxes, boxes_scale, losses, spark};
-use super::format::{figure, plural, to_f64};
+use super::chart::crop_name;
+use super::charts::spark;
+use super::format::{day, figure, signed, thousands, to_f64};
 use super::gather::ReportData;
-use super::outliers::{rate_scale, usual_most};
-use super::svg::AltText;
+use crate::analysis::judgement::{CropJudgement, NewestStep, TargetState, Verdict};
 use crate::analysis::statistics::{Decimal, Figures, Metric, Period, two_digits};
-use crate::analysis::{Target, Targets};
 
 /// The number of steps in a sparkline.
 const SPARK_STEPS: usize = 12;
 /// The maximum number of rows in a table.
 const MAX_ROWS: usize = 100;
-/// The maximum number of rows in a chart.
-const MAX_BARS: usize = 16;
 
-/// A row of the table.
-#[derive(Default)]
-pub(super) struct CropRow {
+/// A crop in the newest step.
+pub(super) struct NewestRow {
     pub(super) name: String,
     pub(super) is_unknown: bool,
-    pub(super) batches: u64,
-    pub(super) germination: MedianAndQuartiles,
-    pub(super) usable: MedianAndQuartiles,
+    /// The CSS class: `down`, `up`, `usual`, `few` or `absent`.
+    pub(super) class: &'static str,
+    pub(super) batches: String,
+    pub(super) usable: String,
+    pub(super) arrow: &'static str,
+    /// The change in points and the verdict in a word.
+    pub(super) change: String,
+    pub(super) verdict: &'static str,
+    pub(super) target: Option<TargetWords>,
+    pub(super) germination: String,
     pub(super) gap: String,
     pub(super) variation: String,
     pub(super) size: String,
     pub(super) spark: String,
     pub(super) spark_words: String,
-    pub(super) target: Option<TargetResult>,
-}
-
-/// A median and the quartiles around it.
-#[derive(Default)]
-pub(super) struct MedianAndQuartiles {
-    pub(super) median: String,
-    pub(super) quartiles: String,
+    /// The day of its last batch, if the newest step has none.
+    pub(super) last: Option<String>,
 }
 
 /// Whether a crop meets its targets.
-pub(super) struct TargetResult {
+pub(super) struct TargetWords {
     pub(super) class: &'static str,
     pub(super) words: String,
 }
 
-pub(super) struct CropTable {
-    pub(super) rows: Vec<CropRow>,
-    pub(super) total: CropRow,
-    pub(super) note: String,
+/// The crops in the newest step.
+#[derive(Default)]
+pub(super) struct NewestTable {
+    pub(super) rows: Vec<NewestRow>,
+    pub(super) has_targets: bool,
     pub(super) spark_steps: usize,
+    /// The number of crops without a row.
+    pub(super) left_out: usize,
 }
 
-pub(super) fn table(data: &ReportData, targets: &Targets, newest: Option<Period>) -> CropTable {
-    let words = data.step_words();
-    let steps = newest.map_or_else(Vec::new, |newest| data.last_steps(newest, SPARK_STEPS));
-    let crops = data.by_size();
-    let medians: Vec<Vec<Option<Decimal>>> = crops
-        .iter()
-        .map(|(_, crop)| medians(&steps, |period| crop.steps.get(&period).cloned()))
-        .collect();
-    let all = medians_of_all(data, &steps);
-    let values = medians
-        .iter()
-        .chain([&all])
-        .flatten()
-        .flatten()
-        .map(|median| to_f64(*median));
-    let scale = rate_scale(values.collect(), std::iter::empty());
-    let rows = crops.iter().zip(&medians).take(MAX_ROWS);
-    let rows = rows.map(|((name, crop), medians)| {
-        let total = crop.total();
-        CropRow {
-            name: crop_name(*name),
-            is_unknown: name.is_none(),
-            target: targets
-                .of(*name)
-                .and_then(|target| TargetResult::of(&total, target)),
-            ..row(&total, &steps, medians, scale)
+impl NewestTable {
+    pub(super) fn new(data: &ReportData, newest: &NewestStep<'_>) -> Self {
+        let steps = data.history.last_steps(newest.period, SPARK_STEPS);
+        let rows = newest.crops.iter().take(MAX_ROWS);
+        let rows: Vec<NewestRow> = rows.map(|crop| row(data, crop, &steps)).collect();
+        Self {
+            has_targets: rows.iter().any(|row| row.target.is_some()),
+            spark_steps: steps.len(),
+            left_out: newest.crops.len() - rows.len(),
+            rows,
         }
-    });
-    let rows: Vec<CropRow> = rows.collect();
-    let mut notes = Vec::new();
-    if !steps.is_empty() {
-        notes.push(format!(
-            "The sparklines go from {:.0} % (or less) to 100 % in all rows, {} by {}.",
-            scale.0, words.one, words.one
-        ));
-    }
-    match crops.len() - rows.len() {
-        0 => {}
-        1 => notes.push(
-            "One crop with fewer batches is not listed; `trayscan summary` lists all.".to_owned(),
-        ),
-        left_out => notes.push(format!(
-            "{left_out} crops with fewer batches are not listed; `trayscan summary` lists all."
-        )),
-    }
-    CropTable {
-        rows,
-        total: row(&data.total(), &steps, &all, scale),
-        note: notes.join(" "),
-        spark_steps: steps.len(),
     }
 }
 
-fn medians_of_all(data: &ReportData, steps: &[Period]) -> Vec<Option<Decimal>> {
-    medians(steps, |period| Some(data.at(period)))
-}
-
-fn medians(steps: &[Period], figures: impl Fn(Period) -> Option<Figures>) -> Vec<Option<Decimal>> {
-    let median = |period: &Period| figures(*period)?.usable_rate.distribution.median();
-    steps.iter().map(median).collect()
-}
-
-fn row(
-    figures: &Figures,
-    steps: &[Period],
-    medians: &[Option<Decimal>],
-    scale: (f64, f64),
-) -> CropRow {
+fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestRow {
+    let judged = &crop.comparison;
+    let (class, arrow, verdict) = match judged.verdict {
+        _ if crop.newest.is_none() => ("absent", "", "no batches"),
+        Verdict::Down => ("down", "▼", "down"),
+        Verdict::Up => ("up", "▲", "up"),
+        Verdict::Usual => ("usual", "", "as usual"),
+        Verdict::TooFew => ("few", "", "too few to compare"),
+    };
+    let none = Figures::default();
+    let figures = crop.newest.unwrap_or(&none);
+    let medians: Vec<Option<Decimal>> = steps
+        .iter()
+        .map(|step| {
+            crop.history
+                .steps
+                .get(step)?
+                .usable_rate
+                .distribution
+                .median()
+        })
+        .collect();
     let values: Vec<Option<f64>> = medians.iter().map(|median| median.map(to_f64)).collect();
-    CropRow {
-        batches: figures.batches,
-        germination: middle(&figures.germination_rate),
-        usable: middle(&figures.usable_rate),
+    let limit = crop.target.and_then(|target| target.usable_rate_min);
+    let last = crop.total.last.as_ref();
+    let last = last.map(|last| data.zone.local(last.second));
+    NewestRow {
+        name: crop_name(crop.name),
+        is_unknown: crop.name.is_empty(),
+        class,
+        batches: thousands(figures.batches),
+        usable: median(&figures.usable_rate),
+        arrow,
+        change: judged.change.map_or_else(String::new, signed),
+        verdict,
+        target: TargetWords::of(crop),
+        germination: median(&figures.germination_rate),
         gap: figure(figures.gap()),
-        variation: figure(figures.coefficient_of_variation.distribution.median()),
-        size: figure(figures.seedling_size.distribution.median()),
-        spark: spark(&values, scale),
-        spark_words: spark_words(steps, medians),
-        ..CropRow::default()
+        variation: median(&figures.coefficient_of_variation),
+        size: median(&figures.seedling_size),
+        spark: spark(&values, limit.map(to_f64)),
+        spark_words: spark_words(steps, &medians),
+        last: last.filter(|_| crop.newest.is_none()).map(day),
     }
+}
+
+fn median(metric: &Metric) -> String {
+    figure(metric.distribution.median())
 }
 
 /// Returns the text of a sparkline for screen readers.
@@ -146,6 +127,74 @@ fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
     } else {
         words.join(", ")
     }
+}
+
+impl TargetWords {
+    fn of(crop: &CropJudgement<'_>) -> Option<Self> {
+        let state = crop.target_state()?;
+        let (target, newest) = crop.target.zip(crop.newest)?;
+        let set = target.with_medians(newest).into_iter();
+        let set = set.filter_map(|(name, target, median)| Some((name, target?, median)));
+        let is_missed = |name: &str| crop.missed.iter().any(|missed| missed.field == name);
+        let words: Vec<String> = set
+            .filter(|(name, _, median)| match state {
+                TargetState::Missed => is_missed(name),
+                TargetState::Met => true,
+                TargetState::NoValues => median.is_none(),
+            })
+            .map(|(name, target, _)| format!("{name}\u{a0}{}\u{a0}%", target.normalize()))
+            .collect();
+        let words = words.join(", ");
+        let (class, words) = match state {
+            TargetState::Met => ("met", format!("✓ met: {words}")),
+            TargetState::Missed => ("missed", format!("✗ missed: {words}")),
+            TargetState::NoValues => ("open", format!("no values for {words}")),
+        };
+        Some(Self { class, words })
+    }
+}
+
+/// A crop over the whole range.
+#[derive(Default)]
+pub(super) struct RangeRow {
+    pub(super) name: String,
+    pub(super) is_unknown: bool,
+    pub(super) batches: String,
+    pub(super) germination: MedianAndQuartiles,
+    pub(super) usable: MedianAndQuartiles,
+    pub(super) gap: String,
+    pub(super) variation: String,
+    pub(super) size: String,
+}
+
+/// A median and the quartiles around it.
+#[derive(Default)]
+pub(super) struct MedianAndQuartiles {
+    pub(super) median: String,
+    pub(super) quartiles: String,
+}
+
+/// Returns the crops over the whole range by name, those without one last.
+pub(super) fn range_rows(data: &ReportData) -> Vec<RangeRow> {
+    let mut crops: Vec<(&String, Figures)> = data
+        .history
+        .crops
+        .iter()
+        .map(|(name, crop)| (name, crop.total()))
+        .collect();
+    crops.sort_by_cached_key(|(name, _)| (name.is_empty(), name.to_lowercase()));
+    crops.truncate(MAX_ROWS);
+    let rows = crops.iter().map(|(name, total)| RangeRow {
+        name: crop_name(name),
+        is_unknown: name.is_empty(),
+        batches: thousands(total.batches),
+        germination: middle(&total.germination_rate),
+        usable: middle(&total.usable_rate),
+        gap: figure(total.gap()),
+        variation: median(&total.coefficient_of_variation),
+        size: median(&total.seedling_size),
+    });
+    rows.collect()
 }
 
 fn middle(metric: &Metric) -> MedianAndQuartiles {
@@ -163,215 +212,4 @@ fn middle(metric: &Metric) -> MedianAndQuartiles {
             quartiles: String::new(),
         },
     }
-}
-
-impl TargetResult {
-    /// Compares the medians with the targets. `None` if no target is set.
-    fn of(figures: &Figures, target: &Target) -> Option<Self> {
-        type Check = fn(Decimal, Decimal) -> bool;
-        let median = |metric: &Metric| metric.distribution.median();
-        let at_least = |value: Decimal, target: Decimal| value >= target;
-        let at_most = |value: Decimal, target: Decimal| value <= target;
-        let all: [(&str, _, _, Check); 3] = [
-            (
-                "usable",
-                median(&figures.usable_rate),
-                target.usable_rate_min,
-                at_least,
-            ),
-            (
-                "germination",
-                median(&figures.germination_rate),
-                target.germination_rate_min,
-                at_least,
-            ),
-            (
-                "CV",
-                median(&figures.coefficient_of_variation),
-                target.coefficient_of_variation_max,
-                at_most,
-            ),
-        ];
-        let (mut met, mut missed, mut open) = (Vec::new(), Vec::new(), Vec::new());
-        for (name, median, target, check) in all {
-            let Some(target) = target else {
-                continue;
-            };
-            let words = format!("{name}\u{a0}{}\u{a0}%", target.normalize());
-            match median {
-                None => open.push(words),
-                Some(median) if check(median, target) => met.push(words),
-                Some(_) => missed.push(words),
-            }
-        }
-        let (class, words) = match (&met[..], &missed[..], &open[..]) {
-            ([], [], []) => return None,
-            (_, [], []) => ("met", format!("✓ met: {}", met.join(", "))),
-            (_, [], _) => ("open", format!("no values for {}", open.join(", "))),
-            _ => ("missed", format!("✗ missed: {}", missed.join(", "))),
-        };
-        Some(Self { class, words })
-    }
-}
-
-/// Shortens a chart and its table to the maximum size. Returns the caption of the table.
-fn shorten<T>(bars: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
-    bars.truncate(MAX_BARS);
-    let all = rows.len();
-    rows.truncate(MAX_ROWS);
-    match (bars.len(), rows.len()) {
-        (bars, listed) if bars == listed => "As a table".to_owned(),
-        (_, listed) if listed == all => format!("All {all} rows as a table"),
-        (_, listed) => format!("The first {listed} of {all} rows as a table"),
-    }
-}
-
-pub(super) fn losses_chart(data: &ReportData) -> Option<Chart> {
-    let mut rows = Vec::new();
-    let mut crops = Vec::new();
-    let left_out = data.crops.values().map(|crop| crop.losses.left_out);
-    let left_out: u64 = left_out.sum();
-    for (name, crop) in data.by_size() {
-        let Some(shares) = crop.losses.shares() else {
-            continue;
-        };
-        let name = crop_name(name);
-        let parts = [shares.usable, shares.weak, shares.empty];
-        let mut row = vec![name.clone()];
-        row.extend(parts.iter().map(|part| two_digits(*part)));
-        row.push(crop.losses.batches.to_string());
-        rows.push(row);
-        crops.push(Loss {
-            name,
-            shares: parts.map(|part| (to_f64(part), two_digits(part))),
-        });
-    }
-    if crops.is_empty() {
-        return None;
-    }
-    let rows_caption = shorten(&mut crops, &mut rows);
-    let worst = crops
-        .iter()
-        .min_by(|left, right| left.shares[0].0.total_cmp(&right.shares[0].0));
-    let description = worst.map_or_else(String::new, |worst| {
-        format!(
-            "Stacked bars for {}. The crop with the fewest usable cells is {}: {} % usable, {} % germinated but not usable, {} % not germinated.",
-            plural(crops.len() as u64, "crop", "crops"),
-            worst.name,
-            worst.shares[0].1,
-            worst.shares[1].1,
-            worst.shares[2].1
-        )
-    });
-    let words = AltText {
-        id: "losses",
-        title: "Outcome of the cells of an average tray, in percent",
-        description: &description,
-    };
-    Some(Chart {
-        caption: "Outcome of the tray cells".to_owned(),
-        aside: match left_out {
-            0 => "% of all cells, over the whole range".to_owned(),
-            _ => format!(
-                "% of all cells, over the whole range; without {} with contradictory counts",
-                plural(left_out, "batch", "batches")
-            ),
-        },
-        legend: vec![
-            ("usable", "usable".to_owned()),
-            ("weak", "germinated, not usable".to_owned()),
-            ("empty", "not germinated".to_owned()),
-        ],
-        svg: losses(&crops, &words),
-        head: vec![
-            "crop",
-            "usable %",
-            "not usable %",
-            "not germinated %",
-            "batches",
-        ],
-        rows_caption,
-        rows,
-        ..Chart::default()
-    })
-}
-
-pub(super) fn variation_chart(data: &ReportData) -> Option<Chart> {
-    let mut crops = Vec::new();
-    let mut rows = Vec::new();
-    for (name, crop) in data.by_size() {
-        let figures = crop.total();
-        let metric = &figures.coefficient_of_variation;
-        let Some(spread) = spread(metric, "%") else {
-            continue;
-        };
-        let name = crop_name(name);
-        let values = &metric.distribution;
-        let mut row = vec![name.clone()];
-        if let Some(quartiles) = values.quartiles() {
-            let cells = [
-                values.min(),
-                Some(quartiles.low),
-                Some(quartiles.median),
-                Some(quartiles.high),
-                values.max(),
-            ];
-            row.extend(cells.map(figure));
-        }
-        row.push(values.count().to_string());
-        rows.push(row);
-        crops.push(BoxPlot { name, spread });
-    }
-    if crops.is_empty() {
-        return None;
-    }
-    let rows_caption = shorten(&mut crops, &mut rows);
-    let ends = crops
-        .iter()
-        .flat_map(|crop| [crop.spread.high, crop.spread.most]);
-    let most = usual_most(ends).unwrap_or(0.0);
-    let (_, edge) = boxes_scale(most);
-    let beyond = crops.iter().filter(|crop| crop.spread.most > edge);
-    let beyond = match beyond.count() as u64 {
-        0 => String::new(),
-        count => format!(
-            "; arrow: extends beyond the scale ({})",
-            plural(count, "crop", "crops")
-        ),
-    };
-    let least_uniform = crops
-        .iter()
-        .max_by(|left, right| left.spread.median.total_cmp(&right.spread.median));
-    let description = least_uniform.map_or_else(String::new, |crop| {
-        format!(
-            "Box plots for {}; lower is more uniform. The least uniform is {}: {}.",
-            plural(crops.len() as u64, "crop", "crops"),
-            crop.name,
-            crop.spread.words
-        )
-    });
-    let words = AltText {
-        id: "variation",
-        title: "Coefficient of variation of seedling size by crop, in percent",
-        description: &description,
-    };
-    Some(Chart {
-        caption: "Uniformity of the seedlings".to_owned(),
-        aside: format!(
-            "coefficient of variation of size, %; lower is more uniform. Box: middle half; line: median; whiskers: minimum and maximum{beyond}"
-        ),
-        svg: boxes(&crops, most, &words),
-        head: vec![
-            "crop",
-            "minimum",
-            "lower quartile",
-            "median",
-            "upper quartile",
-            "maximum",
-            "batches",
-        ],
-        rows_caption,
-        rows,
-        ..Chart::default()
-    })
 }

@@ -35,7 +35,7 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
     let (rows_caption, rows, links) = table(&dots);
     let points: Vec<ScatterPoint> = dots.into_iter().map(|dot| dot.point).collect();
     let beyond = beyond(data, &points, is_crowded, scale);
-    let legend = legend(data, newest, &points, is_crowded, beyond);
+    let legend = legend(data, &points, is_crowded, beyond);
     let below = points
         .iter()
         .filter(|point| point.germination - point.usable > 10.0)
@@ -68,10 +68,10 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
 }
 
 fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
-    let scans = data.newest.sorted().into_iter();
+    let scans = data.recent.scans().iter();
     let dots = scans.filter_map(|scan| {
         let (germination, usable) = scan.germination_rate.zip(scan.usable_rate)?;
-        let (name, crop) = (scan.name(), crop_name(scan.crop.as_deref()));
+        let (name, crop) = (scan.name(), crop_name(&scan.crop));
         let (all, some) = (two_digits(germination), two_digits(usable));
         let gap = germination - usable;
         Some(Dot {
@@ -80,7 +80,7 @@ fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
                 usable: to_f64(usable),
                 tooltip: format!("{name}, {crop}: germination {all} %, usable {some} %"),
                 link: scan.link.clone(),
-                is_new: Some(data.step.period(scan.created)) == newest,
+                is_new: Some(data.history.step.period(scan.created)) == newest,
             },
             cells: vec![name, crop, all, some, two_digits(gap)],
             gap,
@@ -156,15 +156,13 @@ fn beyond(
 
 fn legend(
     data: &ReportData,
-    newest: Option<Period>,
     points: &[ScatterPoint],
     is_crowded: bool,
     (beyond, impossible): (u64, u64),
 ) -> Vec<(&'static str, String)> {
     let mut legend = Vec::new();
-    if let Some(newest) = newest.filter(|_| points.iter().any(|point| point.is_new)) {
-        let words = format!("newest {}, {}", data.step_words().one, newest.label());
-        legend.push(("now", words));
+    if points.iter().any(|point| point.is_new) {
+        legend.push(("now", format!("newest {}", data.step_words().one)));
     }
     if points.iter().any(|point| !point.is_new) {
         legend.push(("spot", "others".to_owned()));
@@ -183,7 +181,9 @@ fn legend(
         };
         legend.push((
             "edge",
-            format!("diamond at the edge: beyond the scale ({batches}{impossible})"),
+            format!(
+                "diamond at the edge, with its number: beyond the scale ({batches}{impossible})"
+            ),
         ));
     }
     legend

@@ -1,48 +1,87 @@
 //! Formats numbers, dates and periods for the page.
 
-use crate::analysis::statistics::{Decimal, Period, Step, two_digits};
-use chrono::DateTime;
+use chrono::{DateTime, Datelike as _, NaiveDateTime};
+use rust_decimal::RoundingStrategy;
 
-/// Returns the name of a period and its days.
+use crate::analysis::statistics::{Decimal, Period, Step, distinct, two_digits};
+
+/// Returns the name of a period and its days, which are empty if the name says them: `Week 46` and `9 to 15
+/// November 2026`, `November 2026`, or `9 November 2026`.
 pub(super) fn period_name(period: Period) -> (String, String) {
-    let label = period.label();
-    let day = |second: i64| {
-        let date = DateTime::from_timestamp(second, 0).unwrap_or(DateTime::UNIX_EPOCH);
-        date.format("%-d %B %Y").to_string()
-    };
-    let (first, last) = (day(period.first()), day(period.next().first() - 1));
+    let first = date(period.first());
     match period.step() {
-        Step::Day => (first, "UTC".to_owned()),
-        Step::Week => (format!("Week {label}"), format!("{first} to {last}, UTC")),
-        Step::Month => (format!("Month {label}"), format!("{first} to {last}, UTC")),
+        Step::Day => (day(period.first()), String::new()),
+        Step::Month => (first.format("%B %Y").to_string(), String::new()),
+        Step::Week => {
+            let last = date(period.next().first() - 1);
+            let start = if first.year() != last.year() {
+                "%-d %B %Y"
+            } else if first.month() != last.month() {
+                "%-d %B"
+            } else {
+                "%-d"
+            };
+            let dates = format!("{} to {}", first.format(start), last.format("%-d %B %Y"));
+            (format!("Week {}", first.iso_week().week()), dates)
+        }
     }
 }
 
-/// Formats a time, to the minute.
-pub(super) fn minute(second: i64) -> String {
-    let moment = DateTime::from_timestamp(second, 0).unwrap_or(DateTime::UNIX_EPOCH);
-    moment.format("%Y-%m-%d %H:%M").to_string()
+/// Returns a short name of a period for the axis of a chart.
+pub(super) fn short_period(period: Period) -> String {
+    let first = date(period.first());
+    match period.step() {
+        Step::Day => first.format("%-d %b").to_string(),
+        Step::Month => first.format("%b %Y").to_string(),
+        Step::Week => format!("week {}", first.iso_week().week()),
+    }
 }
 
-/// Returns how long before the report something was.
+/// Formats a day, such as `9 November 2026`.
+pub(super) fn day(second: i64) -> String {
+    date(second).format("%-d %B %Y").to_string()
+}
+
+/// Formats a time to the minute, such as `9 November 2026, 16:20`.
+pub(super) fn minute(second: i64) -> String {
+    date(second).format("%-d %B %Y, %H:%M").to_string()
+}
+
+fn date(second: i64) -> NaiveDateTime {
+    let moment = DateTime::from_timestamp(second, 0).unwrap_or(DateTime::UNIX_EPOCH);
+    moment.naive_utc()
+}
+
+/// Returns how long ago something was.
 pub(super) fn ago(seconds: i64) -> String {
     let (hours, days) = (seconds / 3600, seconds / 86_400);
     match seconds {
         ..0 => "in the future".to_owned(),
-        0..3600 => "less than an hour before this report".to_owned(),
-        3600..172_800 => format!(
-            "{} before this report",
-            plural(hours.unsigned_abs(), "hour", "hours")
-        ),
-        _ => format!(
-            "{} before this report",
-            plural(days.unsigned_abs(), "day", "days")
-        ),
+        0..3600 => "less than an hour ago".to_owned(),
+        3600..172_800 => format!("{} ago", plural(hours.unsigned_abs(), "hour", "hours")),
+        _ => format!("{} ago", plural(days.unsigned_abs(), "day", "days")),
     }
 }
 
 pub(super) fn plural(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+    format!(
+        "{} {}",
+        thousands(count),
+        if count == 1 { one } else { many }
+    )
+}
+
+/// Formats a whole number with a comma between thousands.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Formats a figure with two digits. A dash if there is none.
@@ -50,20 +89,36 @@ pub(super) fn figure(value: Option<Decimal>) -> String {
     value.map_or_else(|| "–".to_owned(), two_digits)
 }
 
-/// Formats a difference of rates, with more digits if two would show zero.
-pub(super) fn points(difference: Decimal) -> String {
-    let text = distinct(difference, Decimal::ZERO);
-    let word = if text == "1.00" { "point" } else { "points" };
-    format!("{text} {word}")
+/// Formats a difference with its sign, such as `−10.49`.
+pub(super) fn signed(difference: Decimal) -> String {
+    let size = two_digits(difference.abs());
+    match size.as_str() {
+        "0.00" => size,
+        _ if difference.is_sign_negative() => format!("−{size}"),
+        _ => format!("+{size}"),
+    }
 }
 
-/// Formats a figure so that it differs from `other`: with two digits, or all if necessary.
-pub(super) fn distinct(value: Decimal, other: Decimal) -> String {
-    let text = two_digits(value);
-    if text == two_digits(other) && value != other {
-        value.normalize().to_string()
+/// Formats a figure for a sentence, with one digit, or as many as it takes to differ from `other`.
+pub(super) fn prose(value: Decimal, other: Decimal) -> String {
+    let one_digit = |value: Decimal| {
+        let mut rounded = value.round_dp_with_strategy(1, RoundingStrategy::MidpointAwayFromZero);
+        rounded.rescale(1);
+        rounded.to_string()
+    };
+    if one_digit(value) == one_digit(other) && value != other {
+        distinct(value, other)
     } else {
-        text
+        one_digit(value)
+    }
+}
+
+/// Joins a list for a sentence: `a, b and c`.
+pub(super) fn listed(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
@@ -76,33 +131,82 @@ pub(super) fn to_f64(value: Decimal) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Timestamp;
+
+    #[test]
+    fn periods_are_named_as_people_do() {
+        for (moment, step, name, dates) in [
+            (
+                "2026-11-12T10:00:00Z",
+                Step::Week,
+                "Week 46",
+                "9 to 15 November 2026",
+            ),
+            (
+                "2026-10-31T10:00:00Z",
+                Step::Week,
+                "Week 44",
+                "26 October to 1 November 2026",
+            ),
+            (
+                "2026-12-31T10:00:00Z",
+                Step::Week,
+                "Week 53",
+                "28 December 2026 to 3 January 2027",
+            ),
+            ("2026-11-12T10:00:00Z", Step::Month, "November 2026", ""),
+            ("2026-11-09T10:00:00Z", Step::Day, "9 November 2026", ""),
+        ] {
+            let second = Timestamp::parse(moment).expect(moment).second;
+            let named = period_name(step.period(second));
+            assert_eq!(named, (name.to_owned(), dates.to_owned()));
+        }
+    }
 
     #[test]
     fn ages_have_one_unit() {
         for (seconds, words) in [
             (-1, "in the future"),
-            (0, "less than an hour before this report"),
-            (3599, "less than an hour before this report"),
-            (3600, "1 hour before this report"),
-            (172_799, "47 hours before this report"),
-            (172_800, "2 days before this report"),
-            (30 * 86_400, "30 days before this report"),
+            (0, "less than an hour ago"),
+            (3599, "less than an hour ago"),
+            (3600, "1 hour ago"),
+            (172_799, "47 hours ago"),
+            (172_800, "2 days ago"),
+            (30 * 86_400, "30 days ago"),
         ] {
             assert_eq!(ago(seconds), words);
         }
     }
 
     #[test]
-    fn a_small_difference_has_enough_digits() {
-        for (difference, words) in [
-            ("1.00", "1.00 point"),
-            ("0.01", "0.01 points"),
-            ("0.005", "0.01 points"),
-            ("0.0010", "0.001 points"),
-            ("0.0000000001", "0.0000000001 points"),
-            ("0", "0.00 points"),
+    fn figures_in_a_sentence_have_enough_digits() {
+        for (value, other, words) in [
+            ("70.71", "80", "70.7"),
+            ("79.96", "80", "79.96"),
+            ("79.999", "80", "79.999"),
+            ("80", "80", "80.0"),
+            ("0.049", "0", "0.05"),
         ] {
-            assert_eq!(points(difference.parse().expect(words)), words);
+            let [value, other] = [value, other].map(|text| text.parse().expect(text));
+            assert_eq!(prose(value, other), words);
         }
+    }
+
+    #[test]
+    fn numbers_have_signs_and_commas() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(thousands(number), text);
+        }
+        for (number, text) in [("-1.5", "−1.50"), ("0.004", "0.00"), ("2", "+2.00")] {
+            assert_eq!(signed(number.parse().expect(number)), text);
+        }
+        let names = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(listed(&names), "a, b and c");
+        assert_eq!(listed(&names[..2]), "a and b");
     }
 }

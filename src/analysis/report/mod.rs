@@ -9,20 +9,21 @@
 // Collects the batches.
 mod gather;
 mod losses;
-mod newest;
 mod parse;
 mod quality;
+mod recent;
 mod span;
-mod steps;
 
 // The page and its sections.
 mod attention;
+mod cells;
 mod control;
 mod crops;
 mod dots;
 mod page;
 mod tiles;
 mod trends;
+mod verdict;
 
 // Text.
 mod escape;

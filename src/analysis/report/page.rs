@@ -2,18 +2,21 @@
 
 use askama::Template;
 
-use super::attention::{Attention, FlaggedBatch};
-use super::chart::{Chart, crop_name};
+use super::attention::Attention;
+use super::cells;
+use super::chart::Chart;
 use super::control;
-use super::crops::{self, CropRow};
+use super::crops::{NewestTable, RangeRow, range_rows};
 use super::dots;
-use super::format::{ago, figure, minute, period_name};
+use super::format::{ago, minute, period_name, plural, thousands};
 use super::gather::ReportData;
 use super::quality::QualityIssue;
 use super::tiles::{Tile, tiles};
-use super::trends::Trends;
+use super::trends::{Trends, by_attention};
+use super::verdict::VerdictText;
 use crate::analysis::Targets;
-use crate::analysis::statistics::{Metric, Step, two_digits};
+use crate::analysis::judgement::NewestStep;
+use crate::analysis::statistics::{Metric, Period, Step, two_digits};
 use crate::error::{Failure, Kind};
 
 /// The information about the report itself.
@@ -29,8 +32,6 @@ pub(crate) struct ReportInfo {
     pub(crate) conditions: Vec<String>,
     /// The version of the interface, if the source is a service.
     pub(crate) version: Option<String>,
-    /// When the report was generated, in seconds since 1970.
-    pub(crate) made: i64,
     /// Whether the page shows email addresses.
     pub(crate) has_emails: bool,
     /// Issues found while fetching: the number of batches, and the text.
@@ -41,10 +42,11 @@ pub(crate) struct ReportInfo {
 
 /// Returns the HTML page.
 pub(crate) fn render(
-    data: &ReportData,
+    data: &mut ReportData,
     info: &ReportInfo,
     targets: &Targets,
 ) -> Result<String, Failure> {
+    data.recent.prune();
     ReportPage::new(data, info, targets)
         .render()
         .map_err(|error| Failure::new(Kind::Internal, "cannot create the report").caused_by(error))
@@ -54,48 +56,35 @@ pub(crate) fn render(
 #[template(path = "page.html", config = "src/analysis/report/askama.toml")]
 struct ReportPage {
     title: String,
-    facts: Vec<(&'static str, String)>,
-    /// The step that the page is about. `None` if there are no batches.
-    newest: Option<NewestStep>,
-    newest_title: String,
-    step_words: &'static str,
-    is_weekly: bool,
+    /// The newest step, for the title of the window.
+    step_name: String,
+    /// The step as ISO 8601 writes it.
+    step_label: String,
+    /// When the newest batch was created.
+    freshness: String,
+    batches: u64,
+    verdict: Option<VerdictText>,
+    newest: NewestTable,
+    step: &'static str,
+    steps: &'static str,
+    attention: Attention,
+    attention_lead: String,
     tiles: Vec<Tile>,
-    crops: Vec<CropRow>,
-    crops_note: String,
-    total: CropRow,
-    has_targets: bool,
-    spark_steps: usize,
     trends: Trends,
     /// The control chart, if there is only one crop.
     control: Option<Chart>,
     charts: Vec<Chart>,
-    attention: Vec<AttentionRow>,
-    attention_note: String,
+    range_rows: Vec<RangeRow>,
+    /// The number of crops without a row.
+    left_out_crops: usize,
     has_emails: bool,
+    facts: Vec<(&'static str, String)>,
     findings: Vec<QualityIssue>,
     findings_note: &'static str,
     weighted: Weighted,
+    zone: String,
     colophon: String,
     set_digest: String,
-}
-
-struct NewestStep {
-    name: String,
-    dates: String,
-    /// The part of the step that is in the range, if not all of it.
-    part: Option<String>,
-}
-
-struct AttentionRow {
-    created: String,
-    name: String,
-    link: Option<String>,
-    crop: String,
-    usable: String,
-    reasons: Vec<String>,
-    comment: String,
-    email: String,
 }
 
 /// The means weighted by images.
@@ -106,52 +95,46 @@ struct Weighted {
 
 impl ReportPage {
     fn new(data: &ReportData, info: &ReportInfo, targets: &Targets) -> Self {
-        let steps = data.step_words();
-        let newest = data.last_step();
+        let words = data.step_words();
         let total = data.total();
-        let attention = Attention::new(data, targets);
-        let trends = Trends::new(data, targets, newest);
-        let table = crops::table(data, targets, newest);
-        let mut losses = data.crops.values().map(|crop| &crop.losses);
+        let newest = data.history.judge(targets);
+        let newest = newest.as_ref();
+        let period = newest.map(|newest| newest.period);
+        let attention = newest.map(|newest| Attention::new(data, newest, targets));
+        let attention = attention.unwrap_or_default();
+        let trends = newest.map(|newest| Trends::new(data, newest));
+        let trends = trends.unwrap_or_default();
         let has_left_out = info.has_left_out
             || data.quality.has_left_out()
-            || losses.any(|losses| losses.left_out > 0);
+            || data.losses.values().any(|losses| losses.left_out > 0);
+        let crops = crop_order(data, newest);
         let mut charts = Vec::new();
-        charts.extend(crops::losses_chart(data));
-        charts.extend(dots::chart(data, newest));
-        charts.extend(crops::variation_chart(data));
-        let control = control::chart(data).filter(|_| !trends.charts.is_empty());
+        charts.extend(cells::losses_chart(data, &crops));
+        charts.extend(dots::chart(data, period));
+        charts.extend(cells::variation_chart(data, &crops));
+        let range_rows = range_rows(data);
         Self {
             title: info.title.clone(),
-            facts: header(data, info, total.batches),
-            newest: newest.map(|newest| {
-                let (name, dates) = period_name(newest);
-                let share = data.span.share(newest);
-                let is_running = data.span.is_running(newest);
-                NewestStep {
-                    name,
-                    dates,
-                    part: share.map(|share| {
-                        let running = if is_running { "still running, " } else { "" };
-                        format!("{running}{share}")
-                    }),
-                }
+            step_name: period.map_or_else(String::new, |period| period_name(period).0),
+            step_label: period.map_or_else(String::new, Period::label),
+            freshness: freshness(data),
+            batches: total.batches,
+            verdict: newest.map(|newest| VerdictText::new(data, newest)),
+            newest: newest.map_or_else(NewestTable::default, |newest| {
+                NewestTable::new(data, newest)
             }),
-            newest_title: format!("The newest {}: medians of its batches", steps.one),
-            step_words: steps.many,
-            is_weekly: data.step == Step::Week,
+            step: words.one,
+            steps: words.many,
+            attention_lead: attention_lead(&attention, words.one),
+            attention,
             tiles: newest.map_or_else(Vec::new, |newest| tiles(data, newest)),
-            has_targets: table.rows.iter().any(|row| row.target.is_some()),
-            crops: table.rows,
-            crops_note: table.note,
-            total: table.total,
-            spark_steps: table.spark_steps,
+            control: control::chart(data).filter(|_| !trends.charts.is_empty()),
             trends,
-            control,
             charts,
-            attention_note: attention.note(data, targets),
-            attention: attention.rows.iter().map(attention_row).collect(),
+            left_out_crops: data.history.crops.len() - range_rows.len(),
+            range_rows,
             has_emails: info.has_emails,
+            facts: facts(data, info, total.batches),
             findings: findings(data, info),
             findings_note: if has_left_out {
                 "For your information: nothing was corrected. Values left out of the figures are listed here."
@@ -162,9 +145,36 @@ impl ReportPage {
                 germination: percent(&total.germination_rate),
                 usable: percent(&total.usable_rate),
             },
-            colophon: colophon(info),
+            zone: zone(data),
+            colophon: colophon(data, info),
             set_digest: data.set_digest(),
         }
+    }
+}
+
+/// Returns the names of the crops in the order of the charts.
+fn crop_order<'a>(data: &'a ReportData, newest: Option<&'a NewestStep<'a>>) -> Vec<&'a str> {
+    newest.map_or_else(
+        || data.history.crops.keys().map(String::as_str).collect(),
+        |newest| by_attention(newest).iter().map(|crop| crop.name).collect(),
+    )
+}
+
+fn attention_lead(attention: &Attention, step: &str) -> String {
+    let checked = if attention.is_incomplete {
+        format!(
+            " Only the newest {} batches of the {step} were looked at.",
+            thousands(super::recent::MAX_OF_STEP as u64)
+        )
+    } else {
+        String::new()
+    };
+    match attention.count {
+        0 => format!("No batch of the newest {step} needs attention.{checked}"),
+        count => format!(
+            "{} of the newest {step}.{checked}",
+            plural(count, "batch", "batches")
+        ),
     }
 }
 
@@ -174,7 +184,33 @@ fn percent(metric: &Metric) -> String {
         .map_or_else(|| "–".to_owned(), |mean| format!("{} %", two_digits(mean)))
 }
 
-fn header(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {
+/// Says when the newest batch was created.
+fn freshness(data: &ReportData) -> String {
+    let scans = data.recent.scans();
+    let made = data.span.made;
+    // A date in the future does not show how fresh the data is, so prefer the newest past batch.
+    let past = scans.iter().find(|scan| scan.created <= made);
+    past.or(scans.first()).map_or_else(String::new, |newest| {
+        let age = ago(made - newest.created);
+        format!("Newest batch: {}, {age}", minute(newest.created))
+    })
+}
+
+/// Returns how times are meant.
+fn zone(data: &ReportData) -> String {
+    let words = data.step_words();
+    let weeks = match data.history.step {
+        Step::Week => "; weeks are ISO weeks, Monday to Sunday",
+        Step::Day | Step::Month => "",
+    };
+    format!(
+        "Days and {} are those of {}{weeks}.",
+        words.many,
+        data.zone.name()
+    )
+}
+
+fn facts(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     if let Some(profile) = &info.profile {
         rows.push(("Profile", profile.clone()));
@@ -183,21 +219,11 @@ fn header(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static s
     if !info.conditions.is_empty() {
         rows.push(("Filter", info.conditions.join(", ")));
     }
-    let crops = data.crops.keys().flatten().count() as u64;
-    rows.push(("Batches", batches.to_string()));
-    rows.push(("Crops", crops.to_string()));
-    rows.push(("Without figures", data.without_figures.to_string()));
-    let scans = data.newest.sorted();
-    // A date in the future does not show how fresh the data is, so prefer the newest past batch.
-    let past = scans.iter().find(|scan| scan.created <= info.made);
-    if let Some(newest) = past.or(scans.first()) {
-        let age = ago(info.made - newest.created);
-        rows.push((
-            "Newest batch",
-            format!("{} UTC, {age}", minute(newest.created)),
-        ));
-    }
-    rows.push(("Generated", format!("{} UTC", minute(info.made))));
+    rows.push(("Batches", thousands(batches)));
+    rows.push(("Crops", data.named_crops().to_string()));
+    rows.push(("Batches without measurements", thousands(data.unmeasured)));
+    let made = minute(data.span.made);
+    rows.push(("Generated", format!("{made} {}", data.zone.name())));
     rows
 }
 
@@ -215,30 +241,17 @@ fn findings(data: &ReportData, info: &ReportInfo) -> Vec<QualityIssue> {
         .collect()
 }
 
-fn colophon(info: &ReportInfo) -> String {
+fn colophon(data: &ReportData, info: &ReportInfo) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let interface = info
         .version
         .as_ref()
         .map_or_else(String::new, |version| format!(" (interface {version})"));
     format!(
-        "trayscan {version}, from {}{interface}, {}, generated {} UTC.",
+        "trayscan {version}, from {}{interface}, {}, generated {} {}.",
         info.source,
         info.range,
-        minute(info.made)
+        minute(data.span.made),
+        data.zone.name()
     )
-}
-
-fn attention_row(noticed: &FlaggedBatch<'_>) -> AttentionRow {
-    let scan = noticed.scan;
-    AttentionRow {
-        created: minute(scan.created),
-        name: scan.name(),
-        link: scan.link.clone(),
-        crop: crop_name(scan.crop.as_deref()),
-        usable: figure(scan.usable_rate),
-        reasons: noticed.reasons.clone(),
-        comment: scan.comment(),
-        email: scan.email(),
-    }
 }

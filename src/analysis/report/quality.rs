@@ -59,8 +59,8 @@ const CHECKS: [(QualityCheck, &str, &str); 13] = [
     ),
     (
         QualityCheck::NoImages,
-        "batch has figures but no images",
-        "batches have figures but no images",
+        "batch has measurements but no images",
+        "batches have measurements but no images",
     ),
     (
         QualityCheck::Beyond,
@@ -69,13 +69,13 @@ const CHECKS: [(QualityCheck, &str, &str); 13] = [
     ),
     (
         QualityCheck::PartlyEmpty,
-        "batch is missing some figures",
-        "batches are missing some figures",
+        "batch is missing some measurements",
+        "batches are missing some measurements",
     ),
     (
         QualityCheck::Empty,
-        "batch has no figures at all",
-        "batches have no figures at all",
+        "batch has no measurements at all",
+        "batches have no measurements at all",
     ),
     (
         QualityCheck::NoCrop,

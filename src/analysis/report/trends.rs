@@ -2,16 +2,15 @@
 
 use super::chart::{Chart, crop_name, spread};
 use super::charts::{Spread, TrendChart, trend};
-use super::format::{figure, plural, to_f64};
-use super::gather::ReportData;
+use super::format::{figure, plural, short_period, to_f64};
+use super::gather::{ReportData, StepWords};
 use super::outliers::rate_scale;
-use super::steps::StepWords;
 use super::svg::{AltText, tick_label};
-use crate::analysis::Targets;
+use crate::analysis::judgement::{CropJudgement, NewestStep};
 use crate::analysis::statistics::{Decimal, Period};
 
-/// The maximum number of steps in a chart: a year of weeks.
-const MAX_STEPS: usize = 53;
+/// The maximum number of steps in a chart.
+const MAX_STEPS: usize = 12;
 /// The maximum number of charts.
 const MAX_CHARTS: usize = 12;
 
@@ -35,49 +34,63 @@ pub(super) struct Trends {
 }
 
 impl Trends {
-    /// Draws the steps up to `newest`. Empty if there is none.
-    pub(super) fn new(data: &ReportData, targets: &Targets, newest: Option<Period>) -> Self {
-        let Some(newest) = newest else {
-            return Self::default();
-        };
+    /// Draws the steps up to the newest, the crops that need attention first.
+    pub(super) fn new(data: &ReportData, newest: &NewestStep<'_>) -> Self {
         // Oldest first, including those without batches.
-        let shown = data.last_steps(newest, MAX_STEPS);
-        let lines = lines(data, targets, &shown);
+        let shown = data.history.last_steps(newest.period, MAX_STEPS);
+        let mut lines = lines(newest, &shown);
+        let all = lines.len();
+        lines.truncate(MAX_CHARTS);
         let rows = shown.iter().enumerate().map(|(index, period)| {
             let medians = lines.iter().map(|line| line.medians[index]);
             (period.label(), medians.map(figure).collect())
         });
         Self {
             rows: rows.collect(),
-            note: note(data, &lines, &shown),
+            note: note(data, &lines, &shown, all),
             charts: charts(data, &lines, &shown),
             step: data.step_words().one,
         }
     }
 }
 
-fn lines(data: &ReportData, targets: &Targets, shown: &[Period]) -> Vec<TrendLine> {
-    let lines = data.by_size().into_iter().filter_map(|(crop, figures)| {
-        let rates = |period: &Period| Some(&figures.steps.get(period)?.usable_rate);
+/// Returns the crops in the order in which they need attention.
+pub(super) fn by_attention<'a>(newest: &'a NewestStep<'a>) -> Vec<&'a CropJudgement<'a>> {
+    let mut crops: Vec<&CropJudgement<'_>> = newest.crops.iter().collect();
+    // The sort is stable: otherwise the order is that of the table.
+    crops.sort_by_key(|crop| match (crop.is_down(), crop.has_attention) {
+        _ if crop.newest.is_none() => 3,
+        (true, _) => 0,
+        _ if !crop.missed.is_empty() => 0,
+        (false, true) => 1,
+        (false, false) => 2,
+    });
+    crops
+}
+
+fn lines(newest: &NewestStep<'_>, shown: &[Period]) -> Vec<TrendLine> {
+    let crops = by_attention(newest).into_iter();
+    let lines = crops.filter_map(|crop| {
+        let rates = |period: &Period| Some(&crop.history.steps.get(period)?.usable_rate);
         let steps = shown.iter().map(|period| spread(rates(period)?, "%"));
         let steps: Vec<Option<Spread>> = steps.collect();
         let medians = shown
             .iter()
             .map(|period| rates(period)?.distribution.median());
-        let target = targets.of(crop).and_then(|target| target.usable_rate_min);
+        let target = crop.target.and_then(|target| target.usable_rate_min);
         let is_empty = steps.iter().all(Option::is_none);
         (!is_empty).then(|| TrendLine {
-            name: crop_name(crop),
+            name: crop_name(crop.name),
             target: target.map(to_f64),
             steps,
             medians: medians.collect(),
         })
     });
-    lines.take(MAX_CHARTS).collect()
+    lines.collect()
 }
 
 fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart> {
-    let labels: Vec<String> = shown.iter().map(|period| period.label()).collect();
+    let labels: Vec<String> = shown.iter().map(|period| short_period(*period)).collect();
     let lows = lines.iter().flat_map(|line| line.steps.iter().flatten());
     let lows = lows.map(|spread| spread.low).collect();
     let scale = rate_scale(lows, lines.iter().filter_map(|line| line.target));
@@ -124,8 +137,8 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
             Chart {
                 caption: name.clone(),
                 aside: target.map_or_else(
-                    || "usable rate, %".to_owned(),
-                    |target| format!("usable rate, %; target {}", tick_label(target)),
+                    || "usable, %".to_owned(),
+                    |target| format!("usable, %; target {}", tick_label(target)),
                 ),
                 svg,
                 ..Chart::default()
@@ -134,31 +147,24 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
         .collect()
 }
 
-fn note(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> String {
-    let words = data.step_words();
-    let mut notes = vec![format!(
-        "The line is the median per {}, the band the middle half of the batches, on the same scale for all crops. The orange dot is the newest {}; a triangle is below the scale.",
-        words.one, words.one
-    )];
+fn note(data: &ReportData, lines: &[TrendLine], shown: &[Period], all: usize) -> String {
+    let StepWords { one, many } = data.step_words();
+    let mut notes = Vec::new();
+    match lines.len() {
+        1 => {}
+        shown if shown < all => notes.push(format!(
+            "{shown} of {all} crops, those that need attention first."
+        )),
+        shown => notes.push(format!(
+            "All {shown} crops, those that need attention first."
+        )),
+    }
+    notes.push(format!(
+        "Line: median per {one} over {} {many}; band: the middle half of the batches; orange: the newest {one}. All charts have the same scale; a triangle is below it, with its number.",
+        shown.len()
+    ));
     if lines.iter().any(|line| line.target.is_some()) {
-        notes.push("The dashed line is your target.".to_owned());
-    }
-    let (first, oldest) = (shown.first(), data.first_step());
-    if let (Some(first), Some(oldest)) = (first, oldest)
-        && oldest < *first
-    {
-        notes.push(format!(
-            "The charts show the last {} {}; the table by crop covers all since {}.",
-            shown.len(),
-            words.many,
-            oldest.label()
-        ));
-    }
-    let crops = data.crops.len();
-    if crops > MAX_CHARTS {
-        notes.push(format!(
-            "Only the {MAX_CHARTS} crops with the most batches are shown."
-        ));
+        notes.push("Dashed: your target.".to_owned());
     }
     notes.join(" ")
 }

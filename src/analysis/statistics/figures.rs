@@ -44,12 +44,12 @@ pub(crate) struct Metric {
 }
 
 /// The values of one batch, parsed once.
-pub(super) struct Measurements {
+pub(crate) struct Measurements {
     images: Option<u32>,
     has_warnings: bool,
     /// Germination rate, usable rate, coefficient of variation, seedling size.
     values: [FieldValue; 4],
-    pub(super) created: Option<Timestamp>,
+    pub(crate) created: Option<Timestamp>,
 }
 
 /// The value of a field.
@@ -62,7 +62,7 @@ enum FieldValue {
 }
 
 impl Measurements {
-    pub(super) fn of(batch: &Batch) -> Self {
+    pub(crate) fn of(batch: &Batch) -> Self {
         let images = batch.typed(NUMBER_OF_IMAGES);
         let columns = [
             GERMINATION_RATE,
@@ -92,11 +92,7 @@ impl Measurements {
 }
 
 impl Figures {
-    pub(crate) fn add(&mut self, batch: &Batch) {
-        self.take(&Measurements::of(batch));
-    }
-
-    pub(super) fn take(&mut self, batch: &Measurements) {
+    pub(crate) fn take(&mut self, batch: &Measurements) {
         self.batches += 1;
         self.odd_images += u64::from(batch.images.is_none());
         let images = u64::from(batch.images.unwrap_or(0));
@@ -257,7 +253,7 @@ pub(super) mod tests {
     fn figures(batches: &[&[(&str, &str)]]) -> Figures {
         let mut figures = Figures::default();
         for changes in batches {
-            figures.add(&batch(changes));
+            figures.take(&Measurements::of(&batch(changes)));
         }
         figures
     }
@@ -374,7 +370,7 @@ pub(super) mod tests {
             let of = |batches: &[Batch]| {
                 let mut figures = Figures::default();
                 for batch in batches {
-                    figures.add(batch);
+                    figures.take(&Measurements::of(batch));
                 }
                 figures
             };

@@ -10,7 +10,6 @@ use super::period::Period;
 use super::trend::{Marks, Trend};
 use crate::batch::Batch;
 use crate::error::{Failure, Kind};
-use crate::pipeline::Sink;
 
 /// The maximum number of groups. This many need about a gigabyte of memory.
 const MAX_GROUPS: usize = 500_000;
@@ -56,6 +55,35 @@ impl Groups {
             limit: MAX_GROUPS,
             key: Vec::new(),
         }
+    }
+
+    /// Adds a batch, which was created at `second`.
+    pub(crate) fn add(
+        &mut self,
+        batch: &Batch,
+        second: Option<i64>,
+        measurements: &Measurements,
+    ) -> Result<(), Failure> {
+        self.key.clear();
+        self.key
+            .extend(self.by.iter().map(|by| by.part(batch, second)));
+        if !self.by_key.contains_key(self.key.as_slice()) {
+            if self.by_key.len() == self.limit {
+                return Err(too_many(&self.by, self.limit));
+            }
+            let group = (Box::default(), trend(&self.key));
+            self.by_key.insert(self.key.as_slice().into(), group);
+        }
+        let Some((figures, trend)) = self.by_key.get_mut(self.key.as_slice()) else {
+            return Ok(());
+        };
+        figures.take(measurements);
+        self.total.0.take(measurements);
+        if let (Some(second), Some(rate)) = (second, measurements.usable_rate()) {
+            trend.add(second, rate);
+            self.total.1.add(second, rate);
+        }
+        Ok(())
     }
 
     /// Finishes and sorts the groups.
@@ -105,33 +133,6 @@ fn trend(key: &[KeyPart]) -> Trend {
     }
 }
 
-impl Sink for Groups {
-    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let measurements = Measurements::of(batch);
-        let second = measurements.created.as_ref().map(|created| created.second);
-        self.key.clear();
-        self.key
-            .extend(self.by.iter().map(|by| by.part(batch, second)));
-        if !self.by_key.contains_key(self.key.as_slice()) {
-            if self.by_key.len() == self.limit {
-                return Err(too_many(&self.by, self.limit));
-            }
-            let group = (Box::default(), trend(&self.key));
-            self.by_key.insert(self.key.as_slice().into(), group);
-        }
-        let Some((figures, trend)) = self.by_key.get_mut(self.key.as_slice()) else {
-            return Ok(());
-        };
-        figures.take(&measurements);
-        self.total.0.take(&measurements);
-        if let (Some(second), Some(rate)) = (second, measurements.usable_rate()) {
-            trend.add(second, rate);
-            self.total.1.add(second, rate);
-        }
-        Ok(())
-    }
-}
-
 fn too_many(by: &[By], limit: usize) -> Failure {
     let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
     Failure::new(
@@ -148,11 +149,13 @@ mod tests {
     use crate::analysis::statistics::two_digits;
 
     fn take(groups: &mut Groups, crop: &str, date: &str, rate: &str) -> Result<(), Failure> {
-        groups.take(&batch(&[
+        let batch = batch(&[
             ("crop_type", crop),
             ("batch_creation_date", &format!("\"{date}\"")),
             ("avg_usable_seedling_rate", rate),
-        ]))
+        ]);
+        let second = batch.created().map(|created| created.second);
+        groups.add(&batch, second, &Measurements::of(&batch))
     }
 
     fn names(sums: &GroupedFigures) -> Vec<Vec<Option<String>>> {

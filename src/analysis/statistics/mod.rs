@@ -26,10 +26,10 @@ pub(crate) mod value;
 
 pub(crate) use control::Control;
 pub(crate) use distribution::Distribution;
-pub(crate) use figures::{Figures, Metric};
+pub(crate) use figures::{Figures, Measurements, Metric};
 pub(crate) use groups::{Group, GroupedFigures, Groups};
 pub(crate) use key::By;
 pub(crate) use period::{Period, Step};
-pub(crate) use round::two_digits;
+pub(crate) use round::{distinct, two_digits};
 pub(crate) use rust_decimal::Decimal;
 pub(crate) use value::ExactValue;

@@ -13,6 +13,16 @@ pub(crate) fn two_digits(number: Decimal) -> String {
     rounded.to_string()
 }
 
+/// Formats `number` so that it differs from `other`: with two digits, or all if necessary.
+pub(crate) fn distinct(number: Decimal, other: Decimal) -> String {
+    let text = two_digits(number);
+    if text == two_digits(other) && number != other {
+        number.normalize().to_string()
+    } else {
+        text
+    }
+}
+
 /// Divides and rounds half up.
 pub(super) fn divide(dividend: u128, divisor: u128) -> u128 {
     let (quotient, rest) = (dividend / divisor, dividend % divisor);

@@ -1,6 +1,9 @@
 //! The fields of a group as text, for all formats.
 
-use crate::analysis::statistics::{Decimal, Figures, Metric, two_digits};
+use crate::analysis::judgement::{CropJudgement, NewestStep};
+use crate::analysis::statistics::{
+    By, Decimal, Figures, Group, GroupedFigures, Metric, two_digits,
+};
 use crate::batch::range::written;
 
 /// Returns the metrics, with their names in files.
@@ -41,4 +44,15 @@ impl FieldText {
 pub(super) fn span(figures: &Figures) -> [Option<String>; 2] {
     [&figures.first, &figures.last]
         .map(|moment| moment.as_ref().map(|moment| written(moment.second)))
+}
+
+/// Returns the judgement of a group, if the groups are crops.
+pub(super) fn judgement<'a>(
+    grouped: &GroupedFigures,
+    newest: Option<&'a NewestStep<'a>>,
+    group: &Group,
+) -> Option<&'a CropJudgement<'a>> {
+    let newest = newest.filter(|_| grouped.by == [By::CropType])?;
+    let name = group.key.first()?.name();
+    newest.crop(name.as_deref().unwrap_or(""))
 }

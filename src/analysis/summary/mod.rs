@@ -3,6 +3,8 @@
 //! One file per format; read `table.rs` first. The figures are computed by [`super::statistics`]. Where the
 //! text is written is left to `commands`.
 
+mod data;
+
 mod sparkline;
 mod table;
 
@@ -13,5 +15,6 @@ mod json;
 mod fields;
 
 pub(crate) use csv::csv;
+pub(crate) use data::SummaryData;
 pub(crate) use json::json;
 pub(crate) use table::{TableStyle, table};

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::fields::{FieldText, metrics, span};
+use super::fields::{FieldText, judgement, metrics, span};
 use super::sparkline::Scale;
-use crate::analysis::statistics::{Group, GroupedFigures, two_digits};
+use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, Verdict};
+use crate::analysis::statistics::{By, Group, GroupedFigures, two_digits};
 use crate::batch::range::Range;
 use crate::text::one_line;
 
@@ -16,6 +17,10 @@ const GAP: &str = "  ";
 const TOTAL: &str = "total";
 /// The title of the sparkline column.
 const TREND: &str = "trend";
+/// The title of the column of verdicts.
+const VERDICT: &str = "newest week";
+/// Marks a crop that is down.
+const DOWN: &str = "▼";
 /// Shown if a name is absent.
 const UNKNOWN: &str = "unknown";
 
@@ -46,9 +51,10 @@ impl From<String> for SummaryOutput {
     }
 }
 
-/// Draws the groups of the batches in `range`.
+/// Draws the groups of the batches in `range`, and the verdict of each if the groups are crops.
 pub(crate) fn table(
     grouped: &GroupedFigures,
+    newest: Option<&NewestStep<'_>>,
     range: &Range,
     options: &TableStyle,
 ) -> SummaryOutput {
@@ -57,7 +63,8 @@ pub(crate) fn table(
     }
     let scale = Scale::of(grouped);
     let mut columns = keys(grouped);
-    columns.extend(figures(grouped, scale.as_ref()));
+    let newest = newest.filter(|_| grouped.by == [By::CropType]);
+    columns.extend(figures(grouped, newest, scale.as_ref()));
     let all = columns.len();
     if let Some(width) = options.width {
         shorten_names(&mut columns, width);
@@ -77,7 +84,7 @@ pub(crate) fn table(
         }
         line(&mut text, &columns, options, |column| {
             let cell = &column.cells[row];
-            let style = if column.marked && cell != "0" {
+            let style = if (column.marked)(cell) {
                 MARK
             } else {
                 Style::new()
@@ -86,7 +93,7 @@ pub(crate) fn table(
         });
     }
     text.push('\n');
-    for line in remarks(grouped, range, scale.as_ref(), &columns) {
+    for line in remarks(grouped, newest, range, scale.as_ref(), &columns) {
         for part in wrapped(&line, options.width.unwrap_or(usize::MAX)) {
             push_styled(&mut text, &part, QUIET, options.color);
             text.push('\n');
@@ -106,8 +113,8 @@ struct TableColumn {
     /// The column with the largest number is dropped first if there is no room. `None` is never dropped.
     drop_order: Option<u8>,
     right: bool,
-    /// Whether to highlight values other than 0.
-    marked: bool,
+    /// Whether to highlight a cell.
+    marked: fn(&str) -> bool,
     /// The minimum width if its cells may be shortened.
     min_width: Option<usize>,
 }
@@ -121,7 +128,7 @@ impl TableColumn {
             cells,
             drop_order: Some(drop_order),
             right: true,
-            marked: false,
+            marked: |_| false,
             min_width: None,
         }
     }
@@ -165,7 +172,11 @@ fn keys(grouped: &GroupedFigures) -> Vec<TableColumn> {
 }
 
 /// Returns the columns with figures, from left to right.
-fn figures(grouped: &GroupedFigures, scale: Option<&Scale>) -> Vec<TableColumn> {
+fn figures(
+    grouped: &GroupedFigures,
+    newest: Option<&NewestStep<'_>>,
+    scale: Option<&Scale>,
+) -> Vec<TableColumn> {
     let rows = || grouped.groups.iter().chain([&grouped.total]);
     let column = |title, drop_order, cell: &dyn Fn(&Group) -> String| {
         TableColumn::new(title, drop_order, rows().map(cell).collect())
@@ -188,31 +199,51 @@ fn figures(grouped: &GroupedFigures, scale: Option<&Scale>) -> Vec<TableColumn> 
             texts.high.as_ref()?
         ))
     };
-    vec![
+    let verdict = newest.map(|newest| TableColumn {
+        right: false,
+        marked: |cell| cell.starts_with(DOWN),
+        ..column(VERDICT, 3, &|group| {
+            judgement(grouped, Some(newest), group).map_or_else(String::new, verdict)
+        })
+    });
+    let figures = vec![
         column("batches", 0, &|group| group.figures.batches.to_string()),
-        column("images", 8, &|group| group.figures.images.to_string()),
+        column("images", 9, &|group| group.figures.images.to_string()),
         field("germ. %", 2, 0, median),
-        field("[quartiles]", 7, 0, quartiles),
-        field("mean", 12, 0, mean),
+        field("[quartiles]", 8, 0, quartiles),
+        field("mean", 13, 0, mean),
         field("usable %", 1, 1, median),
-        field("[quartiles]", 6, 1, quartiles),
-        field("mean", 11, 1, mean),
-        column("gap", 4, &|group| {
+        field("[quartiles]", 7, 1, quartiles),
+        field("mean", 12, 1, mean),
+        column("gap", 5, &|group| {
             group.figures.gap().map_or_else(String::new, two_digits)
         }),
-        field("size mm²", 9, 2, median),
-        field("CV %", 10, 3, median),
+        field("size mm²", 10, 2, median),
+        field("CV %", 11, 3, median),
         TableColumn {
-            marked: true,
-            ..column("warn", 5, &|group| group.figures.warnings.to_string())
+            marked: |cell| cell != "0",
+            ..column("warn", 6, &|group| group.figures.warnings.to_string())
         },
         TableColumn {
             right: false,
-            ..column(TREND, 3, &|group| {
+            ..column(TREND, 4, &|group| {
                 scale.map_or_else(String::new, |scale| scale.draw(&group.trend))
             })
         },
-    ]
+    ];
+    figures.into_iter().chain(verdict).collect()
+}
+
+/// Returns the verdict on a crop, such as `▼ down 10.49`.
+fn verdict(crop: &CropJudgement<'_>) -> String {
+    let change = crop.comparison.change.unwrap_or_default().abs();
+    match crop.comparison.verdict {
+        Verdict::Down => format!("{DOWN} down {}", two_digits(change)),
+        Verdict::Up => format!("▲ up {}", two_digits(change)),
+        Verdict::Usual => "usual".to_owned(),
+        Verdict::TooFew if crop.newest.is_none() => "no batches".to_owned(),
+        Verdict::TooFew => "too few".to_owned(),
+    }
 }
 
 fn total_width(columns: &[TableColumn]) -> usize {
@@ -320,6 +351,7 @@ fn legend(columns: &[TableColumn]) -> Option<String> {
 /// Returns the lines below the table.
 fn remarks(
     grouped: &GroupedFigures,
+    newest: Option<&NewestStep<'_>>,
     range: &Range,
     scale: Option<&Scale>,
     columns: &[TableColumn],
@@ -345,6 +377,13 @@ fn remarks(
         };
         remarks.push(format!(
             "Trend: median usable rate {rates}, {each}; blank if there are no values."
+        ));
+    }
+    let has_verdict = columns.iter().any(|column| column.title == VERDICT);
+    if let Some(newest) = newest.filter(|_| has_verdict) {
+        remarks.push(format!(
+            "Newest week ({}): the median usable rate of each crop against its own four weeks before; down or up from 2 points and 3 standard errors, too few below {MIN_BATCHES} batches.",
+            newest.period.label()
         ));
     }
     let batches = match figures.batches {

@@ -62,6 +62,8 @@ pub(in crate::analysis::report) fn boxes(
                 (RIGHT - 1.0, middle + 4.0),
             ];
             svg.area("below", &corners, Some(&tooltip));
+            let number = tick_label((spread.most * 10.0).round() / 10.0);
+            svg.label("tick", (RIGHT - 4.0, middle - 5.0), Anchor::End, &number);
         }
     }
     svg.finish()

@@ -1,6 +1,6 @@
 //! The control chart: the batches of one crop in chronological order, with their mean and limits.
 
-use super::layout::WIDTH;
+use super::layout::{EdgeNumbers, WIDTH};
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
 
 const HEIGHT: f64 = 220.0;
@@ -57,7 +57,7 @@ pub(in crate::analysis::report) fn control(
         ("mean", limits.mean),
         ("limit", limits.high),
     ] {
-        if value >= scale.0 {
+        if value >= scale.0 && value <= scale.1 {
             svg.line(class, (LEFT, y.position(value)), (RIGHT, y.position(value)));
         }
     }
@@ -67,10 +67,14 @@ pub(in crate::analysis::report) fn control(
         .map(|(index, batch)| (x(index), y.position(batch.rate)))
         .collect();
     svg.path("course", &points);
+    let mut numbers = EdgeNumbers::new(LEFT, RIGHT);
     for (batch, (x, y)) in batches.iter().zip(points) {
         if batch.is_outside {
             let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
             svg.area("edge now", &corners, Some(&batch.tooltip));
+            if batch.rate < scale.0 || batch.rate > scale.1 {
+                numbers.write(&mut svg, (x, y), batch.rate);
+            }
         } else {
             svg.dot("mark", (x, y), 2.2, Some(&batch.tooltip));
         }

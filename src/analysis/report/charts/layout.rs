@@ -1,5 +1,7 @@
 //! Sizes, labels and types that several charts share.
 
+use crate::analysis::report::svg::{Anchor, Svg, tick_label};
+
 /// The quartiles, minimum and maximum of some values, for drawing.
 #[derive(Clone, Debug)]
 pub(in crate::analysis::report) struct Spread {
@@ -19,6 +21,52 @@ pub(super) const ROW: f64 = 26.0;
 
 /// The maximum width of a name beside a bar, in em.
 const NAME_WIDTH: f64 = 7.9;
+
+/// Writes the numbers of values that are drawn at the edge of a chart, unless they would overlap.
+pub(super) struct EdgeNumbers {
+    written: Vec<(f64, f64)>,
+    left: f64,
+    right: f64,
+}
+
+impl EdgeNumbers {
+    /// `left` and `right` are the ends of the chart.
+    pub(super) fn new(left: f64, right: f64) -> Self {
+        Self {
+            written: Vec::new(),
+            left,
+            right,
+        }
+    }
+
+    /// Writes `value` beside its mark at `place`.
+    pub(super) fn write(&mut self, svg: &mut Svg, (x, y): (f64, f64), value: f64) {
+        const WIDTH: f64 = 30.0;
+        const HEIGHT: f64 = 12.0;
+        let (anchor, start) = if x + WIDTH + 8.0 > self.right {
+            (Anchor::End, (x - 8.0 - WIDTH).max(self.left))
+        } else {
+            (Anchor::Start, x + 8.0)
+        };
+        let overlaps = |(other_x, other_y): &(f64, f64)| {
+            (other_x - start).abs() < WIDTH && (other_y - y).abs() < HEIGHT
+        };
+        if self.written.iter().any(overlaps) {
+            return;
+        }
+        self.written.push((start, y));
+        let x = match anchor {
+            Anchor::Start => start,
+            _ => start + WIDTH,
+        };
+        svg.label(
+            "tick",
+            (x, y + 3.0),
+            anchor,
+            &tick_label((value * 10.0).round() / 10.0),
+        );
+    }
+}
 
 /// Shortens a name to fit beside a bar. Cuts in the middle, since similar names often differ at the end.
 pub(super) fn short(name: &str) -> String {

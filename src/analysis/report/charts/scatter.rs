@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::layout::WIDTH;
+use super::layout::{EdgeNumbers, WIDTH};
 use crate::analysis::report::escape::Escaped;
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
 
@@ -71,6 +71,17 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     for point in old.into_iter().chain(new) {
         let position = (x.position(point.germination), y.position(point.usable));
         draw(&mut svg, point, position, point.is_beyond(scale));
+    }
+    let mut numbers = EdgeNumbers::new(LEFT, RIGHT);
+    for point in scatter.points.iter().filter(|point| point.is_beyond(scale)) {
+        let position = (x.position(point.germination), y.position(point.usable));
+        let is_usable = point.usable < scale.0 || point.usable > scale.1;
+        let value = if is_usable {
+            point.usable
+        } else {
+            point.germination
+        };
+        numbers.write(&mut svg, position, value);
     }
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.label(

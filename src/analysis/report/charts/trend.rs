@@ -1,6 +1,6 @@
 //! The usable rate of one crop over time: a chart with medians, quartiles and target, and a sparkline.
 
-use super::layout::{Spread, WIDTH};
+use super::layout::{EdgeNumbers, Spread, WIDTH};
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
 
 const HEIGHT: f64 = 180.0;
@@ -120,6 +120,7 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
         }
     }
     let last = trend.steps.len().saturating_sub(1);
+    let mut numbers = EdgeNumbers::new(LEFT, RIGHT);
     for entry in runs.iter().flatten() {
         let (index, spread) = entry;
         let (class, radius) = if *index == last {
@@ -136,6 +137,7 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
             // A triangle at the edge: the value is below the scale.
             let corners = [(x - 4.0, y - 7.0), (x + 4.0, y - 7.0), (x, y)];
             svg.area("below", &corners, tooltip.as_deref());
+            numbers.write(svg, (x, y - 4.0), spread.median);
         } else {
             svg.dot(class, (x, y), radius, tooltip.as_deref());
         }
@@ -145,9 +147,20 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
 /// The size of a sparkline.
 const SPARK: (f64, f64) = (96.0, 22.0);
 
-/// Draws a sparkline of `values`, one per step, without axes. `None` if a step has no value.
-pub(in crate::analysis::report) fn spark(values: &[Option<f64>], scale: (f64, f64)) -> String {
+/// The least height of a sparkline, in points, so that chance does not look like a change.
+const SPARK_POINTS: f64 = 20.0;
+
+/// Draws a sparkline of `values`, one per step, with the line of the target and a scale of its own. `None` if
+/// a step has no value.
+pub(in crate::analysis::report) fn spark(values: &[Option<f64>], target: Option<f64>) -> String {
     let mut svg = Svg::ornament(SPARK.0, SPARK.1, "spark");
+    let all = values.iter().flatten().copied().chain(target);
+    let (least, most) = all.fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(least, most), value| (least.min(value), most.max(value)),
+    );
+    let more = ((SPARK_POINTS - (most - least)) / 2.0).max(0.0);
+    let scale = (least - more, most + more);
     let last = values.len().saturating_sub(1).max(1);
     let x = |index: usize| 3.0 + (SPARK.0 - 6.0) * index as f64 / last as f64;
     let y = Axis::new(scale, (SPARK.1 - 3.0, 3.0));
@@ -157,6 +170,10 @@ pub(in crate::analysis::report) fn spark(values: &[Option<f64>], scale: (f64, f6
         .filter_map(|(index, value)| value.map(|value| (index, (x(index), y.position(value)))))
         .collect();
     let line: Vec<(f64, f64)> = points.iter().map(|(_, point)| *point).collect();
+    if let Some(target) = target {
+        let height = y.position(target);
+        svg.line("target", (0.0, height), (SPARK.0, height));
+    }
     if line.len() > 1 {
         svg.path("median", &line);
     }

@@ -1,12 +1,15 @@
-//! Keeps the newest batches one by one, for the charts and the list of batches that need attention.
+//! Keeps the most recent batches one by one, for the charts and the list of batches that need attention.
 
 use super::parse::BatchNumbers;
-use crate::analysis::statistics::Decimal;
+use crate::analysis::judgement::Values;
+use crate::analysis::statistics::{Decimal, Period, Step};
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, CROP_TYPE, SCANNED_BY, WARNINGS};
 use crate::text::brief;
 
-/// The number of batches to keep: far more than a page shows.
-pub(super) const MAX_KEPT: usize = 5000;
+/// The number of batches to keep: far more than a page shows. Those of the newest step are kept beyond it.
+const MAX_KEPT: usize = 5000;
+/// The maximum number of batches to keep, to limit memory.
+pub(super) const MAX_OF_STEP: usize = 100_000;
 
 /// The number of characters to keep of a text: far more than are shown.
 const MAX_CHARACTERS: usize = 1000;
@@ -14,11 +17,12 @@ const MAX_CHARACTERS: usize = 1000;
 /// The parts of a batch that the page shows. Texts are only shortened when they are shown.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
-    /// Seconds since 1970.
+    /// The time on the clock on the wall, in seconds since 1970.
     pub(super) created: i64,
     pub(super) id: String,
     name: Option<String>,
-    pub(super) crop: Option<String>,
+    /// Empty if the batch has no crop.
+    pub(super) crop: String,
     pub(super) germination_rate: Option<Decimal>,
     pub(super) usable_rate: Option<Decimal>,
     pub(super) variation: Option<Decimal>,
@@ -26,20 +30,35 @@ pub(super) struct Scan {
     pub(super) link: Option<String>,
     comment: Option<String>,
     email: Option<String>,
-    pub(super) warnings: bool,
+    pub(super) has_warning: bool,
 }
 
-/// The newest of all batches, received in any order.
-#[derive(Default)]
-pub(super) struct NewestBatches {
+/// The most recent of all batches, received in any order.
+pub(super) struct RecentBatches {
+    step: Step,
+    /// Later batches are in the future.
+    now: i64,
     scans: Vec<Scan>,
     /// Older batches are ignored.
     floor: Option<i64>,
+    /// The number of batches at which the oldest are dropped.
+    limit: usize,
     /// The number of all batches with a date.
-    pub(super) dated: usize,
+    dated: usize,
 }
 
-impl NewestBatches {
+impl RecentBatches {
+    pub(super) fn new(step: Step, now: i64) -> Self {
+        Self {
+            step,
+            now,
+            scans: Vec::new(),
+            floor: None,
+            limit: 2 * MAX_KEPT,
+            dated: 0,
+        }
+    }
+
     pub(super) fn add(&mut self, batch: &Batch, numbers: &BatchNumbers) {
         let Some(created) = numbers.created else {
             return;
@@ -49,24 +68,38 @@ impl NewestBatches {
             return;
         }
         self.scans.push(Scan::of(batch, created, numbers));
-        if self.scans.len() >= 2 * MAX_KEPT {
+        if self.scans.len() >= self.limit {
             self.prune();
         }
     }
 
-    /// Returns the batches, newest first.
-    pub(super) fn sorted(&self) -> Vec<&Scan> {
-        let mut scans: Vec<&Scan> = self.scans.iter().collect();
-        scans.sort_unstable_by(|left, right| right.order().cmp(&left.order()));
-        scans.truncate(MAX_KEPT);
-        scans
+    /// Returns the batches, newest first. `prune` must have been called after the last one.
+    pub(super) fn scans(&self) -> &[Scan] {
+        &self.scans
     }
 
-    fn prune(&mut self) {
+    /// Returns whether batches of `period` may have been dropped.
+    pub(super) fn is_incomplete(&self, period: Period) -> bool {
+        let oldest = self.scans.last().map(|scan| scan.created);
+        self.dated > self.scans.len() && oldest.is_some_and(|oldest| oldest >= period.first())
+    }
+
+    /// Sorts the batches, newest first, and drops the oldest if there are too many.
+    pub(super) fn prune(&mut self) {
         self.scans
             .sort_unstable_by(|left, right| right.order().cmp(&left.order()));
-        self.scans.truncate(MAX_KEPT);
-        self.floor = self.scans.last().map(|scan| scan.created);
+        let newest = self.scans.iter().find(|scan| scan.created <= self.now);
+        let newest = newest.map(|scan| self.step.period(scan.created));
+        let of_step = newest.map_or(0, |newest| {
+            let first = newest.first();
+            self.scans.partition_point(|scan| scan.created >= first)
+        });
+        let kept = of_step.clamp(MAX_KEPT, MAX_OF_STEP);
+        self.limit = 2 * kept;
+        if self.scans.len() > kept {
+            self.scans.truncate(kept);
+            self.floor = self.scans.last().map(|scan| scan.created);
+        }
     }
 }
 
@@ -82,17 +115,14 @@ impl Scan {
             created,
             id: batch.id().into_owned(),
             name: text(BATCH_NAME),
-            crop: batch
-                .typed(CROP_TYPE)
-                .filter(|crop| !crop.is_empty())
-                .map(Into::into),
+            crop: batch.typed(CROP_TYPE).map_or_else(String::new, Into::into),
             germination_rate: numbers.germination_rate,
             usable_rate: numbers.usable_rate,
             variation: numbers.variation,
             link: link.map(Into::into),
             comment: text(COMMENT),
             email: text(SCANNED_BY),
-            warnings: batch.typed(WARNINGS).as_deref() == Some("true"),
+            has_warning: batch.typed(WARNINGS).as_deref() == Some("true"),
         }
     }
 
@@ -107,6 +137,16 @@ impl Scan {
 
     pub(super) fn email(&self) -> String {
         self.email.as_deref().map(brief).unwrap_or_default()
+    }
+
+    /// Returns the values that decide whether it needs attention.
+    pub(super) fn values(&self) -> Values {
+        Values {
+            usable_rate: self.usable_rate,
+            germination_rate: self.germination_rate,
+            variation: self.variation,
+            has_warning: self.has_warning,
+        }
     }
 
     /// The sort key: the same batches always have the same order.
@@ -131,7 +171,7 @@ fn is_web(link: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::report::newest::is_web;
+    use super::is_web;
 
     #[test]
     fn only_web_links_are_allowed() {

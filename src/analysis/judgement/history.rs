@@ -1,0 +1,175 @@
+//! The batches of each crop, step by step: days, weeks or months.
+
+use std::collections::BTreeMap;
+
+use crate::analysis::statistics::{Figures, Measurements, Period, Step};
+
+/// The number of steps before a step to compare it with. The texts of the page say "four".
+const TRAILING: usize = 4;
+
+/// The maximum number of groups of crop and step, to limit memory.
+const MAX_GROUPS: usize = 200_000;
+
+/// The batches of all crops, received in any order.
+///
+/// Times are those of the clock on the wall in the user's time zone, in seconds since 1970.
+pub(crate) struct History {
+    pub(crate) step: Step,
+    /// Later batches are in the future: a wrong clock must not decide which step is the newest.
+    pub(crate) now: i64,
+    /// By name, which is empty for batches without a crop.
+    pub(crate) crops: BTreeMap<String, CropHistory>,
+    /// The number of groups of crop and step.
+    groups: usize,
+}
+
+/// The batches of one crop.
+#[derive(Default)]
+pub(crate) struct CropHistory {
+    pub(crate) steps: BTreeMap<Period, Figures>,
+    /// Batches without a valid date, which belong to no step.
+    pub(crate) undated: Figures,
+}
+
+impl History {
+    pub(crate) fn new(step: Step, now: i64) -> Self {
+        Self {
+            step,
+            now,
+            crops: BTreeMap::new(),
+            groups: 0,
+        }
+    }
+
+    /// Adds a batch of `crop`, created at `created`. Returns false if there are too many groups.
+    #[must_use]
+    pub(crate) fn add(&mut self, crop: &str, created: Option<i64>, batch: &Measurements) -> bool {
+        if !self.crops.contains_key(crop) {
+            self.crops.insert(crop.to_owned(), CropHistory::default());
+        }
+        let Some(history) = self.crops.get_mut(crop) else {
+            return false;
+        };
+        let period = created.map(|second| self.step.period(second));
+        let figures = match period {
+            Some(period) => history.steps.entry(period).or_insert_with(|| {
+                self.groups += 1;
+                Figures::default()
+            }),
+            None => &mut history.undated,
+        };
+        figures.take(batch);
+        self.groups <= MAX_GROUPS
+    }
+
+    /// Returns the newest step with batches that has begun, or the newest one if all are in the future.
+    pub(crate) fn newest(&self) -> Option<Period> {
+        let steps = || self.crops.values().flat_map(|crop| crop.steps.keys());
+        let begun = steps().filter(|step| step.first() <= self.now);
+        begun.max().or_else(|| steps().max()).copied()
+    }
+
+    /// Returns the oldest step with batches.
+    pub(crate) fn oldest(&self) -> Option<Period> {
+        let first = |crop: &CropHistory| crop.steps.keys().next().copied();
+        self.crops.values().filter_map(first).min()
+    }
+
+    /// Returns the last steps up to `newest`, oldest first: at most `most`, at least two.
+    pub(crate) fn last_steps(&self, newest: Period, most: usize) -> Vec<Period> {
+        let first = self.oldest().unwrap_or(newest);
+        let mut steps = vec![newest];
+        while steps.len() < most {
+            let before = steps[steps.len() - 1].previous();
+            if before < first && steps.len() >= 2 {
+                break;
+            }
+            steps.push(before);
+        }
+        steps.reverse();
+        steps
+    }
+
+    /// Returns the figures of all batches.
+    pub(crate) fn total(&self) -> Figures {
+        let crops = self.crops.values();
+        merged(crops.flat_map(|crop| crop.steps.values().chain([&crop.undated])))
+    }
+}
+
+impl CropHistory {
+    /// Returns the figures of the four steps before `period`.
+    pub(crate) fn before(&self, period: Period) -> Figures {
+        let before = std::iter::successors(Some(period.previous()), |step| Some(step.previous()));
+        let before = before.take(TRAILING);
+        let figures: Vec<&Figures> = before.filter_map(|step| self.steps.get(&step)).collect();
+        merged(figures.into_iter())
+    }
+
+    pub(crate) fn total(&self) -> Figures {
+        merged(self.steps.values().chain([&self.undated]))
+    }
+}
+
+/// Merges figures of different batches.
+fn merged<'a>(parts: impl Iterator<Item = &'a Figures>) -> Figures {
+    let mut all = Figures::default();
+    for part in parts {
+        all.merge(part);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WEEK: i64 = 7 * 86_400;
+
+    /// Returns the history of one batch in each of these weeks, counted from 1970.
+    fn history(weeks: &[i64], now: i64) -> History {
+        let mut history = History::new(Step::Week, now * WEEK);
+        let crop = history.crops.entry("Tomato".to_owned()).or_default();
+        for week in weeks {
+            let period = Step::Week.period(week * WEEK);
+            crop.steps.entry(period).or_default().batches = 1;
+        }
+        history
+    }
+
+    #[test]
+    fn the_last_steps_have_no_gap_and_are_at_least_two() {
+        for (weeks, most, count) in [
+            (&[100][..], 12, 2),
+            (&[99, 100], 12, 2),
+            (&[95, 100], 12, 6),
+            (&[10, 100], 12, 12),
+            (&[0, 100], 53, 53),
+        ] {
+            let history = history(weeks, 200);
+            let newest = history.newest().expect("a step");
+            let steps = history.last_steps(newest, most);
+            assert_eq!(steps.len(), count, "{weeks:?}");
+            assert_eq!(steps.last(), Some(&newest));
+            assert!(steps.windows(2).all(|pair| pair[0].next() == pair[1]));
+        }
+    }
+
+    #[test]
+    fn a_date_in_the_future_is_not_the_newest_step() {
+        let newest = |weeks: &[i64]| history(weeks, 100).newest();
+        let week = |week: i64| Some(Step::Week.period(week * WEEK));
+        assert_eq!(newest(&[90, 100, 101]), week(100));
+        assert_eq!(newest(&[90, 101]), week(90));
+        assert_eq!(newest(&[102, 103]), week(103), "all are in the future");
+        assert_eq!(newest(&[]), None);
+    }
+
+    #[test]
+    fn only_the_four_steps_before_are_compared() {
+        let history = history(&[93, 94, 95, 96, 98, 99], 200);
+        let crop = &history.crops["Tomato"];
+        let before = |week: i64| crop.before(Step::Week.period(week * WEEK)).batches;
+        assert_eq!((before(99), before(98), before(94)), (3, 3, 1));
+    }
+}

@@ -1,0 +1,201 @@
+//! The newest step, crop by crop: which are down, which miss a target, which need attention.
+
+use std::cmp::Reverse;
+
+use rust_decimal::Decimal;
+
+use super::history::{CropHistory, History};
+use super::limits::Limits;
+use super::verdict::{Comparison, Verdict};
+use crate::analysis::statistics::{Figures, Period};
+use crate::analysis::{Target, Targets};
+
+/// The newest step of all crops.
+pub(crate) struct NewestStep<'a> {
+    pub(crate) period: Period,
+    /// The worst first; those without a batch in the step last.
+    pub(crate) crops: Vec<CropJudgement<'a>>,
+}
+
+/// One crop in the newest step.
+pub(crate) struct CropJudgement<'a> {
+    /// Empty for batches without a crop.
+    pub(crate) name: &'a str,
+    pub(crate) history: &'a CropHistory,
+    /// The figures of the newest step. `None` if it has no batch of this crop.
+    pub(crate) newest: Option<&'a Figures>,
+    /// The figures of the four steps before.
+    pub(crate) before: Figures,
+    /// The figures of the whole range.
+    pub(crate) total: Figures,
+    pub(crate) comparison: Comparison,
+    pub(crate) target: Option<&'a Target>,
+    pub(crate) missed: Vec<MissedTarget>,
+    /// Whether a batch of the step needs attention.
+    pub(crate) has_attention: bool,
+}
+
+/// A target that the median of the newest step misses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MissedTarget {
+    /// The name of the field for people.
+    pub(crate) field: &'static str,
+    pub(crate) median: Decimal,
+    pub(crate) target: Decimal,
+}
+
+/// Whether the newest step of a crop meets its targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TargetState {
+    Met,
+    Missed,
+    /// A target is set, but the step has no values for it.
+    NoValues,
+}
+
+impl TargetState {
+    /// Returns its name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::NoValues => "no_values",
+        }
+    }
+}
+
+impl History {
+    /// Judges the newest step of each crop. `None` if no batch has a date.
+    pub(crate) fn judge<'a>(&'a self, targets: &'a Targets) -> Option<NewestStep<'a>> {
+        let period = self.newest()?;
+        let crops = self.crops.iter();
+        let mut crops: Vec<CropJudgement<'a>> = crops
+            .map(|(name, crop)| CropJudgement::new(name, crop, period, targets))
+            .collect();
+        crops.sort_by_cached_key(CropJudgement::order);
+        Some(NewestStep { period, crops })
+    }
+}
+
+impl<'a> NewestStep<'a> {
+    /// Returns the crops with a batch in the step.
+    pub(crate) fn present(&self) -> impl Iterator<Item = &CropJudgement<'a>> {
+        self.crops.iter().filter(|crop| crop.newest.is_some())
+    }
+
+    pub(crate) fn crop(&self, name: &str) -> Option<&CropJudgement<'a>> {
+        self.crops.iter().find(|crop| crop.name == name)
+    }
+}
+
+impl<'a> CropJudgement<'a> {
+    fn new(name: &'a str, crop: &'a CropHistory, period: Period, targets: &'a Targets) -> Self {
+        let newest = crop.steps.get(&period);
+        let (before, total) = (crop.before(period), crop.total());
+        let target = targets.of(Some(name).filter(|name| !name.is_empty()));
+        let none = Figures::default();
+        let rates = |figures: &'_ Figures| figures.usable_rate.distribution.clone();
+        let limits = Limits::new(crop, &total, period, target);
+        Self {
+            comparison: Comparison::of(&rates(newest.unwrap_or(&none)), &rates(&before)),
+            missed: target
+                .zip(newest)
+                .map_or_else(Vec::new, |(target, newest)| missed(target, newest)),
+            has_attention: newest.is_some_and(|newest| limits.is_any_noticed(newest)),
+            name,
+            history: crop,
+            newest,
+            before,
+            total,
+            target,
+        }
+    }
+
+    /// Returns whether its targets are met. `None` if it has none, or no batches in the step.
+    pub(crate) fn target_state(&self) -> Option<TargetState> {
+        let (target, newest) = self.target.zip(self.newest)?;
+        let values = target.with_medians(newest);
+        let mut set = values.into_iter().filter(|(_, target, _)| target.is_some());
+        set.clone().next()?;
+        Some(if !self.missed.is_empty() {
+            TargetState::Missed
+        } else if set.all(|(_, _, median)| median.is_some()) {
+            TargetState::Met
+        } else {
+            TargetState::NoValues
+        })
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.comparison.verdict == Verdict::Down
+    }
+
+    /// The sort key: down, below target, judged, not judged, absent; then the largest loss first.
+    fn order(&self) -> (u8, Decimal, Reverse<u64>, &'a str) {
+        let change = self.comparison.change.unwrap_or(Decimal::ZERO);
+        let last = self.history.steps.keys().next_back();
+        let rank = match self.comparison.verdict {
+            _ if self.newest.is_none() => 4,
+            Verdict::Down => 0,
+            _ if !self.missed.is_empty() => 1,
+            Verdict::Up | Verdict::Usual => 2,
+            Verdict::TooFew => 3,
+        };
+        let shortfall = self.missed.iter().filter_map(|missed| {
+            let distance = missed.median.checked_sub(missed.target)?;
+            Some(-distance.abs())
+        });
+        let loss = match rank {
+            1 => shortfall.min().unwrap_or(change),
+            // The most recent first.
+            4 => last.map_or(Decimal::ZERO, |last| Decimal::from(-last.first())),
+            _ => change,
+        };
+        let batches = self.newest.map_or(0, |newest| newest.batches);
+        (rank, loss, Reverse(batches), self.name)
+    }
+}
+
+impl Target {
+    /// Returns each limit with its name and the median of `figures` that must keep it.
+    pub(crate) fn with_medians(
+        &self,
+        figures: &Figures,
+    ) -> [(&'static str, Option<Decimal>, Option<Decimal>); 3] {
+        let variation = &figures.coefficient_of_variation;
+        [
+            (
+                "usable",
+                self.usable_rate_min,
+                figures.usable_rate.distribution.median(),
+            ),
+            (
+                "germination",
+                self.germination_rate_min,
+                figures.germination_rate.distribution.median(),
+            ),
+            (
+                "CV",
+                self.coefficient_of_variation_max,
+                variation.distribution.median(),
+            ),
+        ]
+    }
+}
+
+fn missed(target: &Target, figures: &Figures) -> Vec<MissedTarget> {
+    let values = target.with_medians(figures).into_iter();
+    let missed = values.filter_map(|(field, target, median)| {
+        let (target, median) = target.zip(median)?;
+        let is_missed = match field {
+            "CV" => median > target,
+            _ => median < target,
+        };
+        is_missed.then_some(MissedTarget {
+            field,
+            median,
+            target,
+        })
+    });
+    missed.collect()
+}

@@ -1,0 +1,57 @@
+//! Collects what a summary needs from the batches, in any order.
+
+use crate::analysis::judgement::History;
+use crate::analysis::statistics::{By, Groups, Measurements, Step};
+use crate::batch::{Batch, CROP_TYPE, Zone};
+use crate::error::{Failure, Kind};
+use crate::pipeline::Sink;
+
+/// The groups, and the history of each crop if the crops are judged.
+pub(crate) struct SummaryData {
+    pub(crate) groups: Groups,
+    /// `None` if nobody asked for it, or if there are too many crops.
+    pub(crate) history: Option<History>,
+    zone: Zone,
+    /// Whether the summary fails without the history.
+    needs_history: bool,
+}
+
+impl SummaryData {
+    /// `now` is in seconds since 1970. With `needs_history`, the crops are judged whatever the groups are.
+    pub(crate) fn new(by: Vec<By>, now: i64, zone: Zone, needs_history: bool) -> Self {
+        let is_judged = needs_history || by == [By::CropType];
+        Self {
+            groups: Groups::new(by),
+            history: is_judged.then(|| History::new(Step::Week, zone.local(now))),
+            zone,
+            needs_history,
+        }
+    }
+}
+
+impl Sink for SummaryData {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let measurements = Measurements::of(batch);
+        let created = measurements.created.as_ref();
+        let created = created.map(|created| self.zone.local(created.second));
+        self.groups.add(batch, created, &measurements)?;
+        if let Some(history) = &mut self.history {
+            let crop = batch.typed(CROP_TYPE);
+            if !history.add(crop.as_deref().unwrap_or(""), created, &measurements) {
+                if self.needs_history {
+                    return Err(too_many());
+                }
+                self.history = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_many() -> Failure {
+    Failure::new(
+        Kind::Usage,
+        "there are too many crops and weeks to judge the crops",
+    )
+    .hint("use a shorter range or fewer crops (`--where`), or leave out `--fail-on`")
+}

@@ -1,0 +1,66 @@
+//! The alarms of `summary --fail-on`.
+
+use super::messages::count;
+use crate::analysis::judgement::{CropJudgement, NewestStep};
+use crate::analysis::statistics::{distinct, two_digits};
+use crate::cli::FailOn;
+use crate::error::{Failure, Kind};
+use crate::text::brief;
+
+/// The maximum number of crops to name.
+const NAMED: usize = 5;
+
+/// Fails if a crop of the newest step is what `fail_on` looks for.
+pub(super) fn check(newest: Option<&NewestStep<'_>>, fail_on: &[FailOn]) -> Result<(), Failure> {
+    let Some(newest) = newest else {
+        return Ok(());
+    };
+    let crops = newest.present().filter_map(|crop| cause(crop, fail_on));
+    let crops: Vec<String> = crops.collect();
+    if crops.is_empty() {
+        return Ok(());
+    }
+    let more = match crops.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {}", count(more as u64, "more crop", "more crops")),
+    };
+    let crops = &crops[..crops.len().min(NAMED)];
+    let week = newest.period.label();
+    Err(
+        Failure::new(Kind::Alarm, format!("{week}: {}{more}", crops.join("; ")))
+            .hint("the summary is complete; `trayscan report` shows the batches behind it"),
+    )
+}
+
+/// Says what is wrong with a crop. `None` if it is not what `fail_on` looks for.
+fn cause(crop: &CropJudgement<'_>, fail_on: &[FailOn]) -> Option<String> {
+    let mut causes = Vec::new();
+    if fail_on.contains(&FailOn::Down) && crop.is_down() {
+        let judged = &crop.comparison;
+        let [rate, change] = [judged.newest, judged.change].map(Option::unwrap_or_default);
+        causes.push(format!(
+            "is down {} points to {} % usable",
+            two_digits(change.abs()),
+            two_digits(rate)
+        ));
+    }
+    if fail_on.contains(&FailOn::Target) {
+        causes.extend(crop.missed.iter().map(|missed| {
+            format!(
+                "misses its {} target of {} % with {} %",
+                missed.field,
+                missed.target.normalize(),
+                distinct(missed.median, missed.target)
+            )
+        }));
+    }
+    if fail_on.contains(&FailOn::Attention) && crop.has_attention {
+        causes.push("has batches that need attention".to_owned());
+    }
+    let name = if crop.name.is_empty() {
+        "batches without a crop".to_owned()
+    } else {
+        brief(crop.name)
+    };
+    (!causes.is_empty()).then(|| format!("{name} {}", causes.join(", ")))
+}
