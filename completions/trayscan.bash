@@ -546,7 +546,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__export)
-            opts="-o -f -q -v -h --since --start --until --end --where --lenient --fail-on-empty --fields --sort --limit --output --format --no-clobber --manifest --only-changed --success-marker --numbers --state --lookback --delimiter --decimal-comma --bom --no-header --excel --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-o -f -q -v -h --since --start --until --end --period --where --lenient --fail-on-empty --fields --sort --limit --output --format --no-clobber --manifest --only-changed --success-marker --numbers --state --lookback --delimiter --decimal-comma --bom --no-header --excel --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -574,6 +574,13 @@ _trayscan() {
                     return 0
                     ;;
                 --until)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --period)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -890,7 +897,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__report)
-            opts="-o -q -v -h --since --start --until --end --where --lenient --fail-on-empty --output --no-clobber --step --title --emails --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-o -q -v -h --since --start --until --end --period --where --lenient --fail-on-empty --output --no-clobber --step --title --emails --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -918,6 +925,13 @@ _trayscan() {
                     return 0
                     ;;
                 --until)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --period)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1261,7 +1275,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__summary)
-            opts="-f -o -q -v -h --by --since --start --until --end --where --lenient --fail-on-empty --format --output --no-clobber --fail-on --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -o -q -v -h --by --since --start --until --end --period --where --lenient --fail-on-empty --format --output --no-clobber --fail-on --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1296,6 +1310,13 @@ _trayscan() {
                     return 0
                     ;;
                 --until)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --period)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1725,7 +1746,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__verify)
-            opts="-f -q -v -h --fields --manifest --against --service --archive --format --since --start --until --end --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --fields --manifest --against --service --archive --format --since --start --until --end --period --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1819,6 +1840,13 @@ _trayscan() {
                     return 0
                     ;;
                 --until)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --period)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace

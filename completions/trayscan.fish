@@ -44,7 +44,8 @@ complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "config" -d 'Show 
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "completions" -d 'Print a shell completion script'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "man" -d 'Print a manual page in roff format'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)' -r -f
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l end -l until -d 'Last date, in the same forms; includes the whole day, month or year' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l end -l until -d 'Last date, in the same forms; includes the whole period' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l period -d 'One period, such as yesterday, last-month, 2026-W18 or 2026-Q2' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l where -d 'Keep only batches that match, such as \'crop_type=Tomato\'; repeat to add conditions' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l fields -d 'Fields to write, in this order (a,b,c), or to leave out (-a,-b)' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sort -d 'Sort by a field; `:desc` sorts in descending order [default: order of the service]' -r -f
@@ -149,7 +150,8 @@ week\t'ISO week of creation (UTC), such as 2026-W07'
 day\t'Day of creation (UTC), such as 2026-05-01'
 scanned_by_email\t'Person who scanned; shows e-mail addresses'"
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)' -r -f
-complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l end -l until -d 'Last date, in the same forms; includes the whole day, month or year' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l end -l until -d 'Last date, in the same forms; includes the whole period' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l period -d 'One period, such as yesterday, last-month, 2026-W18 or 2026-Q2' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l where -d 'Keep only batches that match, such as \'crop_type=Tomato\'; repeat to add conditions' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s f -l format -d 'Output format [default: from the extension of FILE, else table]' -r -f -a "table\t''
 json\t''
@@ -192,7 +194,8 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s q -l quiet
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)' -r -f
-complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l end -l until -d 'Last date, in the same forms; includes the whole day, month or year' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l end -l until -d 'Last date, in the same forms; includes the whole period' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l period -d 'One period, such as yesterday, last-month, 2026-W18 or 2026-Q2' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l where -d 'Keep only batches that match, such as \'crop_type=Tomato\'; repeat to add conditions' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s o -l output -d 'File to write, such as report.html [default: standard output, unless it is a terminal]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l step -d 'Length of the periods to compare' -r -f -a "day\t''
@@ -240,7 +243,8 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l archive -d 
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s f -l format -d 'Output format' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)' -r -f
-complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l end -l until -d 'Last date, in the same forms; includes the whole day, month or year' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l end -l until -d 'Last date, in the same forms; includes the whole period' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l period -d 'One period, such as yesterday, last-month, 2026-W18 or 2026-Q2' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l client-id -d 'Client ID' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l client-secret -d 'Client secret; prefer --client-secret-file or the variable' -r -f
@@ -266,7 +270,7 @@ always\t''
 never\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l error-format -d 'Format of error messages' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l service -d 'Compare with the service, for the request in the manifest or for --start and --end'
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l service -d 'Compare with the service, for the request in the manifest, or for --start and --end or --period'
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s q -l quiet -d 'Show only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s v -l verbose -d 'More output; -vv logs every request'

@@ -2,10 +2,8 @@
 
 use std::cmp::Ordering;
 
-use chrono::{DateTime, Utc};
-
+use super::date::{self, Bound, Clock};
 use super::decimal::{self, compare as compare_numbers, is_number};
-use super::range::{self, Bound, Clock};
 use super::timestamp::Timestamp;
 use super::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType, find_column};
 use crate::error::{self, Failure};
@@ -137,8 +135,8 @@ enum Test {
 }
 
 impl Condition {
-    /// Parses a condition; `now` is the time that "today" refers to.
-    pub(crate) fn parse(expression: &str, now: DateTime<Utc>) -> Result<Self, Failure> {
+    /// Parses a condition; dates refer to `clock`.
+    pub(crate) fn parse(expression: &str, clock: Clock) -> Result<Self, Failure> {
         let refuse = |why: &str| {
             Failure::new(
                 error::Kind::Usage,
@@ -185,7 +183,7 @@ impl Condition {
                 return Err(refuse("the value is not a number such as 80.5"));
             }
             (operator, value, FieldType::Date) => {
-                let moment = instant(value, now)
+                let moment = instant(value, clock)
                     .ok_or_else(|| refuse("the value is not a date such as 2026-05-01"))?;
                 Test::Instant(*operator, moment)
             }
@@ -230,8 +228,8 @@ impl Operator {
 
 /// Parses a date, with a fraction as the service writes it, or in any form that `--start` accepts. A period
 /// means its first second.
-fn instant(text: &str, now: DateTime<Utc>) -> Option<Timestamp> {
-    Timestamp::parse(text).or_else(|| match range::parse(text, Clock::utc(now)).ok()? {
+fn instant(text: &str, clock: Clock) -> Option<Timestamp> {
+    Timestamp::parse(text).or_else(|| match date::parse(text, clock).ok()? {
         Bound::Second(second) | Bound::Period { first: second, .. } => {
             Some(Timestamp::at(second.timestamp()))
         }
@@ -307,6 +305,7 @@ fn write_key(batch: &Batch, column: usize, descending: bool, key: &mut Vec<u8>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Zone;
     use proptest::prelude::*;
 
     fn batch(changes: &[(&str, &str)]) -> Batch {
@@ -331,7 +330,7 @@ mod tests {
     }
 
     fn holds(expression: &str, changes: &[(&str, &str)]) -> bool {
-        Condition::parse(expression, Utc::now())
+        Condition::parse(expression, Clock::new(Zone::UTC))
             .expect(expression)
             .holds(&batch(changes))
     }
@@ -392,7 +391,7 @@ mod tests {
     #[test]
     fn mistakes_in_conditions_are_reported() {
         let message = |expression| {
-            Condition::parse(expression, Utc::now())
+            Condition::parse(expression, Clock::new(Zone::UTC))
                 .expect_err(expression)
                 .to_string()
         };

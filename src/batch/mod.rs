@@ -18,7 +18,8 @@ mod decimal;
 mod timestamp;
 mod values;
 
-// Date ranges and time zones, and the conditions of `--where`, `--sort` and `--fields`.
+// Dates, their ranges and time zones, and the conditions of `--where`, `--sort` and `--fields`.
+pub(crate) mod date;
 pub(crate) mod filter;
 pub(crate) mod range;
 mod zone;

@@ -134,7 +134,7 @@ pub(crate) struct OutputArgs {
     pub(crate) numbers: bool,
 
     /// singer: continue from the last STATE of an earlier run; an empty file starts anew
-    #[arg(long, value_name = "FILE", conflicts_with = "start")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["start", "period"])]
     pub(crate) state: Option<PathBuf>,
 
     /// singer: with --state, fetch this much again to find late and changed batches [default: 7d]

@@ -45,7 +45,7 @@ use crate::terminal::{ErrorFormat, Stop, Verbosity, When};
 pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, OutputArgs};
 pub(crate) use report::ReportArgs;
-pub(crate) use selection::{SelectionArgs, SourceArgs};
+pub(crate) use selection::{RangeArgs, SelectionArgs, SourceArgs};
 pub(crate) use serve::{ServeArgs, ServeFormat};
 pub(crate) use service::{CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
 pub(crate) use summary::{FailOn, SummaryArgs, SummaryFormat};

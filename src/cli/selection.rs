@@ -38,9 +38,12 @@ pub(crate) struct SelectionArgs {
 pub(crate) struct RangeArgs {
     /// First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)
     ///
-    /// DATE is a time (2026-05-01T06:00:00Z, or with an offset such as +02:00), a day, month or year in UTC
-    /// (2026-05-01, 2026-05, 2026), `today`, `yesterday`, or an age (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes,
-    /// mo is months).
+    /// DATE is a time (2026-05-01T06:00:00Z, or with an offset such as +02:00), a period, or an age (90m, 12h,
+    /// 7d, 2w, 3mo, 1y; m is minutes, mo is months).
+    ///
+    /// A period is a day, month or year (2026-05-01, 2026-05, 2026), an ISO week or a quarter (2026-W18,
+    /// 2026-Q2), or a word: `today`, `yesterday`, `this-week`, `last-week`, `this-month`, `last-month`,
+    /// `this-quarter`, `last-quarter`, `this-year`, `last-year`. It begins at midnight of --time-zone.
     #[arg(
         long,
         value_name = "DATE",
@@ -49,7 +52,7 @@ pub(crate) struct RangeArgs {
     )]
     pub(crate) start: Option<String>,
 
-    /// Last date, in the same forms; includes the whole day, month or year
+    /// Last date, in the same forms; includes the whole period
     #[arg(
         long,
         value_name = "DATE",
@@ -57,6 +60,17 @@ pub(crate) struct RangeArgs {
         allow_hyphen_values = true
     )]
     pub(crate) end: Option<String>,
+
+    /// One period, such as yesterday, last-month, 2026-W18 or 2026-Q2
+    ///
+    /// The same as `--start PERIOD --end PERIOD`. PERIOD is one of the periods that --start accepts.
+    #[arg(
+        long,
+        value_name = "PERIOD",
+        allow_hyphen_values = true,
+        conflicts_with_all = ["start", "end"]
+    )]
+    pub(crate) period: Option<String>,
 }
 
 /// Where to read batches from.

@@ -38,8 +38,12 @@ pub(crate) struct SyncArgs {
     /// First date of the archive, or of the changes with --changes
     ///
     /// An earlier date than before extends an existing archive. DATE is a time (2026-05-01T06:00:00Z, or with
-    /// an offset such as +02:00), a day, month or year in UTC (2026-05-01, 2026-05, 2026), `today`,
-    /// `yesterday`, or an age (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes, mo is months).
+    /// an offset such as +02:00), a period, of which this is the first second, or an age (90m, 12h, 7d, 2w,
+    /// 3mo, 1y; m is minutes, mo is months).
+    ///
+    /// A period is a day, month or year (2026-05-01, 2026-05, 2026), an ISO week or a quarter (2026-W18,
+    /// 2026-Q2), or a word: `today`, `yesterday`, `this-week`, `last-week`, `this-month`, `last-month`,
+    /// `this-quarter`, `last-quarter`, `this-year`, `last-year`. It begins at midnight of --time-zone.
     #[arg(
         long,
         value_name = "DATE",

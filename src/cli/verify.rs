@@ -15,7 +15,7 @@ Examples:
   trayscan verify batches.csv --against archive/batches.ndjson.zst
   trayscan verify batches.csv --service --manifest batches.json
   trayscan verify lake/ --manifest lake/_manifest.json
-  trayscan verify may.csv --service --start 2026-05 --end 2026-05
+  trayscan verify may.csv --service --period 2026-05
   trayscan verify 'postgres://user@host/db?table=batches' --manifest batches.json
   zstdcat batches.ndjson.zst | trayscan verify - --against batches.csv";
 
@@ -33,7 +33,8 @@ Examples:
 /// Names that start with `_` or `.` are skipped. `_manifest.json` in the folder is the default manifest.
 ///
 /// FILE can also be a PostgreSQL table that `export` wrote, postgres://user@host/db?table=batches (in builds
-/// with `--features postgres`). Only the dates of the manifest, or of `--start` and `--end`, are compared.
+/// with `--features postgres`). Only the dates of the manifest, or of `--start` and `--end` or `--period`,
+/// are compared.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = VERIFY_EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -46,14 +47,14 @@ pub(crate) struct VerifyArgs {
     pub(crate) fields: Option<String>,
 
     /// Compare with a manifest from `export --manifest`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "start", "end"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "start", "end", "period"])]
     pub(crate) manifest: Option<PathBuf>,
 
     /// Compare with another file, in any format; `-` reads standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["refetch", "start", "end"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["refetch", "start", "end", "period"])]
     pub(crate) against: Option<PathBuf>,
 
-    /// Compare with the service, for the request in the manifest or for --start and --end
+    /// Compare with the service, for the request in the manifest, or for --start and --end or --period
     #[arg(long = "service", id = "refetch")]
     pub(crate) refetch: bool,
 

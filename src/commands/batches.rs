@@ -7,9 +7,10 @@ use chrono::{DateTime, Utc};
 use super::messages::{count, data_warnings, none_match};
 use super::source::{BatchPages, BatchSource};
 use crate::batch::Zone;
+use crate::batch::date::Clock;
 use crate::batch::filter::Condition;
-use crate::batch::range::{Clock, Range};
-use crate::cli::{SelectionArgs, SourceArgs};
+use crate::batch::range::Range;
+use crate::cli::{RangeArgs, SelectionArgs, SourceArgs};
 use crate::error::{Failure, Kind};
 use crate::fetch::{DataIssues, PageOrder};
 use crate::pipeline::{Counts, Selection, Sink};
@@ -21,6 +22,8 @@ pub(super) struct BatchRequest {
     pub(super) conditions: Vec<Condition>,
     /// The time that `today` and `7d` are relative to.
     pub(super) now: DateTime<Utc>,
+    /// The time zone in which the dates were given.
+    pub(super) zone: Zone,
     args: SelectionArgs,
     progress: When,
     is_sandbox: bool,
@@ -28,29 +31,26 @@ pub(super) struct BatchRequest {
 }
 
 impl BatchRequest {
+    /// Reads the dates in UTC. Use [`in_zone`](Self::in_zone) where the time zone is known.
     pub(super) fn new(args: &SelectionArgs, source: &SourceArgs) -> Result<Self, Failure> {
         Self::in_zone(args, source, Zone::UTC)
     }
 
-    /// Takes the dates of the range in `zone`.
+    /// Reads the dates in `zone`.
     pub(super) fn in_zone(
         args: &SelectionArgs,
         source: &SourceArgs,
         zone: Zone,
     ) -> Result<Self, Failure> {
         let clock = Clock::new(zone);
-        let now = clock.now;
         let conditions = args.conditions.iter();
         Ok(Self {
-            range: Range::parse(
-                args.range.start.as_deref(),
-                args.range.end.as_deref(),
-                clock,
-            )?,
+            range: range(&args.range, clock)?,
             conditions: conditions
-                .map(|text| Condition::parse(text, now))
+                .map(|text| Condition::parse(text, clock))
                 .collect::<Result<_, _>>()?,
-            now,
+            now: clock.now,
+            zone,
             args: args.clone(),
             progress: source.progress,
             is_sandbox: source.service.sandbox,
@@ -120,6 +120,14 @@ impl BatchRequest {
     pub(super) fn conclude(&self, text: &str) {
         let seconds = self.started.elapsed().as_secs_f64();
         terminal::conclude(&format!("{text} in {seconds:.1} s"));
+    }
+}
+
+/// Returns the range that `--start` and `--end`, or `--period` ask for.
+pub(super) fn range(args: &RangeArgs, clock: Clock) -> Result<Range, Failure> {
+    match &args.period {
+        Some(period) => Range::parse_period(period, clock),
+        None => Range::parse(args.start.as_deref(), args.end.as_deref(), clock),
     }
 }
 

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Position;
+use crate::batch::Zone;
+use crate::batch::date::Clock;
 use crate::batch::digest::DigestState;
 use crate::error::{Failure, Kind};
 use crate::storage::cleanup::Folders;
@@ -78,6 +81,10 @@ fn first_version() -> u32 {
     1
 }
 
+fn utc() -> String {
+    Zone::UTC.name().to_owned()
+}
+
 /// The request.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct ManifestRequest {
@@ -89,6 +96,9 @@ pub(crate) struct ManifestRequest {
     pub(crate) end: Option<String>,
     /// Whether batches created in the second `end` are excluded: they belong to the next period.
     pub(crate) excludes_end: bool,
+    /// The time zone of the dates in conditions. Early manifests have none: it was UTC.
+    #[serde(default = "utc")]
+    pub(crate) time_zone: String,
     pub(crate) fields: Vec<String>,
     #[serde(rename = "where")]
     pub(crate) conditions: Vec<String>,
@@ -171,6 +181,15 @@ impl Draft {
 }
 
 impl Manifest {
+    /// Returns what the dates in conditions refer to; `None` if that is not known.
+    pub(crate) fn clock(&self) -> Option<Clock> {
+        let started = DateTime::parse_from_rfc3339(&self.started).ok()?;
+        Some(Clock {
+            now: started.with_timezone(&Utc),
+            zone: Zone::parse(&self.request.time_zone).ok()?,
+        })
+    }
+
     /// Reads the manifest of a complete export.
     pub(crate) fn read(path: &Path, storage: &Storage) -> Result<Self, Failure> {
         let manifest = Self::read_any(path, storage)?;

@@ -5,18 +5,24 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
+use crate::batch::date::{self, Bound, Clock};
 use crate::batch::filter::Condition;
-use crate::batch::range::{self, Bound, Clock, Range, written};
-use crate::batch::{Batch, COLUMNS, FieldType, Timestamp, canonical_date, find_column, is_number};
+use crate::batch::range::{Range, written};
+use crate::batch::{
+    Batch, COLUMNS, FieldType, Timestamp, Zone, canonical_date, find_column, is_number,
+};
 use crate::export::{Crops, Template};
 
-/// The time that "today" refers to.
-fn now() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_780_230_615, 0).expect("a date")
+/// What dates refer to.
+fn clock() -> Clock {
+    Clock {
+        now: DateTime::from_timestamp(1_780_230_615, 0).expect("a date"),
+        zone: Zone::UTC,
+    }
 }
 
 /// A date means the same as in chrono, and after it was written in canonical form.
@@ -27,16 +33,16 @@ pub fn date(data: &[u8]) {
     let (first, second) = text.split_once('\n').unwrap_or((text, text));
     for word in [first, second] {
         timestamp(word);
-        match range::parse(word, Clock::utc(now())) {
+        match date::parse(word, clock()) {
             Ok(Bound::Second(second)) => {
-                let again = range::parse(&written(second.timestamp()), Clock::utc(now()));
+                let again = date::parse(&written(second.timestamp()), clock());
                 assert_eq!(again, Ok(Bound::Second(second)));
             }
             Ok(Bound::Period { first, past }) => assert!(first < past),
             Err(_) => {}
         }
     }
-    if let Ok(range) = Range::parse(Some(first), Some(second), Clock::utc(now())) {
+    if let Ok(range) = Range::parse(Some(first), Some(second), clock()) {
         let (start, end) = (range.start.expect("a start"), range.end.expect("an end"));
         assert!(start <= end && written(end).len() == "2026-05-01T06:00:00Z".len());
     }
@@ -68,7 +74,7 @@ pub fn condition(data: &[u8]) {
         return;
     };
     let (expression, object) = text.split_once('\n').unwrap_or((text, ""));
-    let Ok(condition) = Condition::parse(expression, now()) else {
+    let Ok(condition) = Condition::parse(expression, clock()) else {
         return;
     };
     let default = r#"{"batch_id":"a","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00.5Z","crop_type":"Tomato","number_of_images":12,"avg_germination_rate":"87.50","warnings":true}"#;

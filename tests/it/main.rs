@@ -31,6 +31,10 @@ mod order;
 #[cfg(unix)]
 mod parallel;
 
+// Periods and time zones.
+#[cfg(unix)]
+mod periods;
+
 // Dates: both spellings of UTC, microseconds, leap seconds.
 mod timestamps;
 

@@ -9,8 +9,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File as Folder, TryLockError};
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
-
 use super::request::ExportRequest;
 use crate::archive::{Archive, Difference};
 use crate::batch::digest::{self, SetDigest};
@@ -205,10 +203,8 @@ fn mismatch(
     let requested_range =
         [request.batches.range.start, request.batches.range.end].map(|second| second.map(written));
     let format = request.destination.format.name();
-    // Relative dates such as `7d` are relative to that time.
-    let started = DateTime::parse_from_rfc3339(&manifest.started).ok();
-    let conditions = started.and_then(|started| {
-        let parse = |text: &String| Condition::parse(text, started.with_timezone(&Utc)).ok();
+    let conditions = manifest.clock().and_then(|clock| {
+        let parse = |text: &String| Condition::parse(text, clock).ok();
         earlier
             .conditions
             .iter()

@@ -101,6 +101,7 @@ impl ManifestInputs<'_> {
             start: request.batches.range.start.map(written),
             end: request.batches.range.end.map(written),
             excludes_end: request.batches.range.excludes_end,
+            time_zone: request.batches.zone.name().to_owned(),
             fields: request
                 .fields
                 .columns

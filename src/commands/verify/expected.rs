@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
-
 use super::result::{LakeFiles, ManifestResult, UnknownFields};
 use super::subject::Subject;
 use crate::batch::digest::{self, no_unknown_fields};
@@ -60,14 +58,13 @@ impl Expected {
             end: second(&request.end)?,
             excludes_end: request.excludes_end,
         };
-        // Relative dates such as `7d` are relative to that time.
-        let started = DateTime::parse_from_rfc3339(&manifest.started)
-            .map_err(|_| invalid("its dates are invalid"))?
-            .with_timezone(&Utc);
+        let clock = manifest
+            .clock()
+            .ok_or_else(|| invalid("its dates are invalid, or its time zone is unknown"))?;
         let conditions = request
             .conditions
             .iter()
-            .map(|text| Condition::parse(text, started))
+            .map(|text| Condition::parse(text, clock))
             .collect::<Result<_, _>>()
             .map_err(|failure| invalid("a condition is invalid").caused_by(failure))?;
         if !matches!(manifest.digest_version, 1 | digest::VERSION) {

@@ -7,10 +7,12 @@ use super::expected::Expected;
 use super::report::{OtherSide, VerifyReport};
 use super::subject::{Subject, warn_of_oddities};
 use crate::archive::Archive;
+use crate::batch::date::Clock;
 use crate::batch::digest::SetDigest;
-use crate::batch::range::{Clock, Range};
+use crate::batch::range::Range;
 use crate::batch::{BATCH_ID, Batch, Representation};
 use crate::cli::VerifyArgs;
+use crate::commands::batches;
 use crate::commands::context::Context;
 use crate::commands::source::BatchSource;
 use crate::error::{Failure, Kind};
@@ -43,13 +45,9 @@ impl Refetch {
     ) -> anyhow::Result<Self> {
         let mut range = match expected {
             Some(expected) => expected.range,
-            None => Range::parse(
-                args.range.start.as_deref(),
-                args.range.end.as_deref(),
-                Clock::new(context.settings()?.time_zone.value),
-            )?,
+            None => batches::range(&args.range, Clock::new(context.settings()?.time_zone.value))?,
         };
-        if expected.is_none() && args.range.start.is_none() {
+        if expected.is_none() && range.start.is_none() {
             range.start = archive_start(&args.file);
         }
         if let Some(expected) = expected

@@ -1,8 +1,9 @@
 //! A PostgreSQL table instead of a file: it may contain many exports, and only one of them is compared.
 
 use super::expected::Expected;
-use crate::batch::range::{Clock, Range};
+use crate::batch::date::Clock;
 use crate::cli::VerifyArgs;
+use crate::commands::batches;
 use crate::commands::context::Context;
 use crate::error::Failure;
 use crate::terminal;
@@ -28,10 +29,9 @@ pub(super) fn limit(
     let Some(table) = source.as_table() else {
         return Ok(());
     };
-    let (start, end) = (args.range.start.as_deref(), args.range.end.as_deref());
     let range = match expected {
         Some(expected) => expected.range,
-        None => Range::parse(start, end, Clock::new(context.settings()?.time_zone.value))?,
+        None => batches::range(&args.range, Clock::new(context.settings()?.time_zone.value))?,
     };
     let range = Some(range).filter(|range| range.start.is_some() || range.end.is_some());
     if let Some(range) = range {

@@ -66,7 +66,7 @@ impl Home {
         self.path().join(".config/trayscan/config.toml")
     }
 
-    fn command(&self, args: &[&str]) -> Run {
+    pub(crate) fn command(&self, args: &[&str]) -> Run {
         let mut command = trayscan(args);
         command.env("HOME", self.path()).current_dir(self.path());
         command
