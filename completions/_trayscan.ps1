@@ -210,6 +210,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--lenient', '--lenient', [CompletionResultType]::ParameterName, 'Keep invalid batches where the format allows it, instead of failing')
             [CompletionResult]::new('--fail-on-empty', '--fail-on-empty', [CompletionResultType]::ParameterName, 'Exit with code 9 if no batch matches')
             [CompletionResult]::new('--no-clobber', '--no-clobber', [CompletionResultType]::ParameterName, 'Do not overwrite an existing file')
+            [CompletionResult]::new('--open', '--open', [CompletionResultType]::ParameterName, 'Open the page in the browser')
             [CompletionResult]::new('--emails', '--emails', [CompletionResultType]::ParameterName, 'Show the e-mail address of the person who scanned each batch that needs attention')
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Use demo data from a built-in server; no setup needed')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Show only errors')

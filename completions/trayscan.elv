@@ -203,6 +203,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --lenient 'Keep invalid batches where the format allows it, instead of failing'
             cand --fail-on-empty 'Exit with code 9 if no batch matches'
             cand --no-clobber 'Do not overwrite an existing file'
+            cand --open 'Open the page in the browser'
             cand --emails 'Show the e-mail address of the person who scanned each batch that needs attention'
             cand --sandbox 'Use demo data from a built-in server; no setup needed'
             cand -q 'Show only errors'

@@ -231,6 +231,7 @@ json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l lenient -d 'Keep invalid batches where the format allows it, instead of failing'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l fail-on-empty -d 'Exit with code 9 if no batch matches'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l no-clobber -d 'Do not overwrite an existing file'
+complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l open -d 'Open the page in the browser'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l emails -d 'Show the e-mail address of the person who scanned each batch that needs attention'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s q -l quiet -d 'Show only errors'

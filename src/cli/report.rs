@@ -9,16 +9,17 @@ use crate::analysis::statistics;
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
-  trayscan report --sandbox -o report.html
+  trayscan report --sandbox -o report.html --open
   trayscan report --since 12w -o report.html
   trayscan report --start 2026 --step month --archive batches.db -o 2026.html
   trayscan report --since 12w --where crop_type=Tomato --title 'Tomato, house 3' -o tomato.html";
 
 /// Write an HTML report with charts, for the browser or for print
 ///
-/// The report is one file without scripts; it needs no network. It compares the newest week (or day, or
-/// month) with those before, shows each crop, and lists batches that need attention and data that looks
-/// wrong. Set your own targets in the config file: `[targets."Tomato"]` with `usable_rate_min = 90`.
+/// The report is one file without scripts; it needs no network. It says first which crops are down: each is
+/// judged on its newest week (or day, or month) against its own four weeks before. Then it lists the batches
+/// that need attention, by crop, and shows charts and data that looks wrong. Set your own targets in the
+/// config file: `[targets."Tomato"]` with `usable_rate_min = 90`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = REPORT_EXAMPLES)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -43,6 +44,10 @@ pub(crate) struct ReportArgs {
     )]
     pub(crate) step: ReportStep,
 
+    /// Open the page in the browser
+    #[arg(long, help_heading = "Output")]
+    pub(crate) open: bool,
+
     /// Title of the page, such as the name of the nursery
     #[arg(
         long,
@@ -60,7 +65,7 @@ pub(crate) struct ReportArgs {
     pub(crate) source: SourceArgs,
 }
 
-/// How long a step is, in UTC.
+/// How long a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportStep {
     Day,

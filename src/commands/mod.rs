@@ -11,6 +11,7 @@ mod sync;
 mod alarms;
 mod summary;
 
+mod desktop;
 mod report;
 
 mod verify;

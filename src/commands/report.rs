@@ -8,7 +8,7 @@ use super::batches::BatchRequest;
 use super::context::Context;
 use super::messages::{count, figure_warnings};
 use super::source::BatchSource;
-use super::{outputs, runtime};
+use super::{desktop, outputs, runtime};
 use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
 use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::ReportArgs;
@@ -45,8 +45,15 @@ impl ReportRequest {
             return Err(Failure::new(Kind::Usage, "`--title` is empty")
                 .hint("give a title, or leave out `--title` to use \"Tray scans\""));
         }
+        let location = location(args.output.as_deref())?;
+        if args.open && !matches!(location, Location::File(_)) {
+            return Err(
+                Failure::new(Kind::Usage, "`--open` needs a file on this machine")
+                    .hint("name one with `-o report.html`"),
+            );
+        }
         Ok(Self {
-            location: location(args.output.as_deref())?,
+            location,
             created: creation_time(batches.now)?.timestamp(),
             batches,
         })
@@ -191,6 +198,9 @@ async fn write_report(
         received.describe(),
         request.location.name(),
     ));
+    if let Some(path) = request.location.path().filter(|_| args.open) {
+        desktop::open(&path).await;
+    }
     Ok(())
 }
 

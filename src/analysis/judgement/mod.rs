@@ -12,4 +12,4 @@ pub(crate) mod verdict;
 pub(crate) use history::History;
 pub(crate) use limits::{Limits, Reason, Values};
 pub(crate) use newest::{CropJudgement, MissedTarget, NewestStep, TargetState};
-pub(crate) use verdict::{MIN_BATCHES, Verdict, changed};
+pub(crate) use verdict::{LEAST_CHANGE, MIN_BATCHES, Verdict, changed};

@@ -8,7 +8,7 @@ use crate::analysis::statistics::Distribution;
 pub(crate) const MIN_BATCHES: u64 = 3;
 
 /// The smallest change that counts, in points.
-const LEAST_CHANGE: Decimal = Decimal::TWO;
+pub(crate) const LEAST_CHANGE: Decimal = Decimal::TWO;
 
 /// How a crop does in its newest step, compared with its own four steps before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,6 +32,8 @@ pub(super) struct Attention {
     pub(super) crops: Vec<AttentionCrop>,
     /// The number of batches of the newest step.
     pub(super) count: u64,
+    /// The number of batches of the newest step that failed.
+    pub(super) failed: u64,
     /// Whether not all batches of the newest step were looked at.
     pub(super) is_incomplete: bool,
     /// Batches of older steps, newest first.
@@ -83,6 +85,7 @@ impl Attention {
         let mut links = Links { size: 0 };
         let mut attention = Self {
             count: now.len() as u64,
+            failed: now.iter().filter(|flagged| flagged.has_failed()).count() as u64,
             is_incomplete: data.recent.is_incomplete(newest.period),
             older_count: older.len() as u64,
             ..Self::default()
@@ -166,6 +169,12 @@ fn flagged<'a>(data: &'a ReportData, targets: &Targets) -> Vec<Flagged<'a>> {
 }
 
 impl Flagged<'_> {
+    fn has_failed(&self) -> bool {
+        self.reasons
+            .first()
+            .is_some_and(|reason| reason.is_failure())
+    }
+
     /// Returns its row. In a crop that is down, only a failure or a warning is a reason of its own.
     fn row(&self, is_down: bool, links: &mut Links) -> AttentionRow {
         let scan = self.scan;

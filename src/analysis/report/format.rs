@@ -113,15 +113,6 @@ pub(super) fn prose(value: Decimal, other: Decimal) -> String {
     }
 }
 
-/// Joins a list for a sentence: `a, b and c`.
-pub(super) fn listed(parts: &[String]) -> String {
-    match parts {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
 /// Converts a figure for drawing, which does not need to be exact.
 pub(super) fn to_f64(value: Decimal) -> f64 {
     use std::str::FromStr as _;
@@ -205,8 +196,5 @@ mod tests {
         for (number, text) in [("-1.5", "−1.50"), ("0.004", "0.00"), ("2", "+2.00")] {
             assert_eq!(signed(number.parse().expect(number)), text);
         }
-        let names = ["a", "b", "c"].map(str::to_owned);
-        assert_eq!(listed(&names), "a, b and c");
-        assert_eq!(listed(&names[..2]), "a and b");
     }
 }

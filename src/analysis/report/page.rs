@@ -119,7 +119,7 @@ impl ReportPage {
             step_label: period.map_or_else(String::new, Period::label),
             freshness: freshness(data),
             batches: total.batches,
-            verdict: newest.map(|newest| VerdictText::new(data, newest)),
+            verdict: newest.map(|newest| VerdictText::new(data, newest, &attention)),
             newest: newest.map_or_else(NewestTable::default, |newest| {
                 NewestTable::new(data, newest)
             }),

@@ -2,8 +2,8 @@
 
 use super::format::{plural, signed, thousands};
 use super::gather::ReportData;
-use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, changed};
-use crate::analysis::statistics::{Decimal, Figures, Metric, two_digits};
+use crate::analysis::judgement::{CropJudgement, LEAST_CHANGE, MIN_BATCHES, NewestStep, changed};
+use crate::analysis::statistics::{Decimal, Figures, Metric};
 
 pub(super) struct Tile {
     pub(super) name: &'static str,
@@ -92,18 +92,22 @@ fn tile(kind: &TileKind, crops: &[&CropJudgement<'_>]) -> Tile {
             class: "same",
         };
     };
-    let class = match (two_digits(mean.abs()) == "0.00", mean.is_sign_positive()) {
-        (true, _) => "same",
-        (false, rises) if rises == kind.is_higher_better => "better",
-        (false, _) => "worse",
+    let class = match mean.is_sign_positive() {
+        _ if mean.abs() < LEAST_CHANGE => "same",
+        rises if rises == kind.is_higher_better => "better",
+        _ => "worse",
     };
-    let judgement = if class == "same" { "unchanged" } else { class };
+    let judgement = if class == "same" {
+        "little change"
+    } else {
+        class
+    };
     let compared = plural(changes.len() as u64, "crop", "crops");
     Tile {
         name: kind.name,
         value: signed(mean),
         unit: "points",
-        note: format!("{judgement}, mean change of {compared}"),
+        note: format!("{judgement}, mean of {compared}"),
         class,
     }
 }
@@ -122,6 +126,7 @@ fn weighted_mean(changes: &[(Decimal, u64)]) -> Option<Decimal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::statistics::two_digits;
 
     #[test]
     fn changes_are_weighted_by_their_batches() {

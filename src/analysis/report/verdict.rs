@@ -1,7 +1,8 @@
 //! The verdict: what the newest step means, in up to three sentences.
 
+use super::attention::Attention;
 use super::chart::crop_name;
-use super::format::{listed, period_name, plural, prose};
+use super::format::{period_name, plural, prose, thousands};
 use super::gather::{ReportData, StepWords};
 use crate::analysis::judgement::{CropJudgement, MissedTarget, NewestStep, Verdict};
 use crate::analysis::statistics::Decimal;
@@ -16,11 +17,16 @@ pub(super) struct VerdictText {
     pub(super) period: String,
     /// The CSS class: `bad` if something needs action, else `good`, or `open` if nothing was judged.
     pub(super) class: &'static str,
-    pub(super) sentences: Vec<String>,
+    /// Which crops are in trouble. Empty if there is none.
+    pub(super) trouble: String,
+    /// How many batches need attention. Empty if there is none.
+    pub(super) attention: String,
+    /// The other crops.
+    pub(super) rest: String,
 }
 
 impl VerdictText {
-    pub(super) fn new(data: &ReportData, newest: &NewestStep<'_>) -> Self {
+    pub(super) fn new(data: &ReportData, newest: &NewestStep<'_>, attention: &Attention) -> Self {
         let share = data.span.share(newest.period);
         let (name, dates) = period_name(newest.period);
         let details: Vec<String> = Some(dates)
@@ -32,67 +38,98 @@ impl VerdictText {
             [] => name,
             details => format!("{name} ({})", details.join(", ")),
         };
-        let (class, sentences) = sentences(newest, data.step_words());
+        let present: Vec<&CropJudgement<'_>> = newest.present().collect();
+        let (bad, others): (Vec<_>, Vec<_>) = present
+            .into_iter()
+            .partition(|crop| crop.is_down() || !crop.missed.is_empty());
+        let is_judged = |crop: &&CropJudgement<'_>| crop.comparison.verdict != Verdict::TooFew;
+        let class = if !bad.is_empty() || attention.failed > 0 {
+            "bad"
+        } else if others.iter().any(is_judged) {
+            "good"
+        } else {
+            "open"
+        };
         Self {
             period,
             class,
-            sentences,
+            trouble: sentence(&named(&bad, trouble, "more crops in trouble")),
+            attention: attended(attention),
+            rest: rest(newest, &others, bad.is_empty(), data.step_words()),
         }
     }
 }
 
-fn sentences(newest: &NewestStep<'_>, words: StepWords) -> (&'static str, Vec<String>) {
-    let present: Vec<&CropJudgement<'_>> = newest.present().collect();
-    let (bad, rest): (Vec<_>, Vec<_>) = present
-        .iter()
-        .copied()
-        .partition(|crop| crop.is_down() || !crop.missed.is_empty());
+/// Says how many batches need attention, and how many of them failed.
+fn attended(attention: &Attention) -> String {
+    let Attention { count, failed, .. } = *attention;
+    let needs = plural(count, "batch needs attention", "batches need attention");
+    match (count, failed) {
+        (0, _) => String::new(),
+        (_, 0) => needs,
+        (1, _) => "1 batch failed".to_owned(),
+        (count, failed) if count == failed => format!("{} batches failed", thousands(count)),
+        _ => format!("{needs}, {} failed", thousands(failed)),
+    }
+}
+
+/// Describes the crops that are not in trouble.
+fn rest(
+    newest: &NewestStep<'_>,
+    crops: &[&CropJudgement<'_>],
+    are_all: bool,
+    words: StepWords,
+) -> String {
     let is = |verdict: Verdict| {
-        let found = rest.iter().copied();
+        let found = crops.iter().copied();
         found
             .filter(|crop| crop.comparison.verdict == verdict)
             .collect::<Vec<_>>()
     };
     let (up, usual, few) = (is(Verdict::Up), is(Verdict::Usual), is(Verdict::TooFew));
-    let mut sentences = Vec::new();
-    if !bad.is_empty() {
-        sentences.push(format!(
-            "{}.",
-            named(&bad, trouble, "more crops in trouble")
-        ));
-    }
-    let other = if bad.is_empty() { "" } else { " other" };
-    let mut good = Vec::new();
-    if !up.is_empty() {
-        good.push(named(&up, rise, "more crops rose"));
-    }
-    match (usual.len(), bad.len() + up.len() + few.len()) {
-        (0, _) => {}
-        (1, 0) => good.push("the only crop is as usual".to_owned()),
-        (all, 0) => good.push(format!("all {all} crops are as usual")),
-        (1, _) => good.push(format!("1{other} crop as usual")),
-        (some, _) => good.push(format!("{some}{other} crops as usual")),
-    }
-    if !good.is_empty() {
-        sentences.push(format!("{}.", capital(&good.join("; "))));
-    }
-    let judged = present.len() - few.len();
-    if judged == 0 && bad.is_empty() {
-        let rule = format!(
-            "no crop has 3 batches with a usable rate both in this {} and in the four {} before",
+    if are_all && few.len() == crops.len() {
+        return format!(
+            "Too few batches to judge: no crop has 3 batches with a usable rate both in this {} and in the four {} before.",
             words.one, words.many
         );
-        sentences.push(format!("Too few batches to judge: {rule}."));
-    } else if !few.is_empty() {
-        let crops = plural(few.len() as u64, "crop has", "crops have");
-        sentences.push(format!("{crops} too few batches to judge."));
     }
-    let class = match (bad.is_empty(), judged) {
-        (false, _) => "bad",
-        (true, 0) => "open",
-        (true, _) => "good",
+    let other = if are_all { "" } else { " other" };
+    let is_only = are_all && usual.len() == crops.len();
+    let usual = match usual.len() {
+        0 => String::new(),
+        1 if is_only => "the only crop is as usual".to_owned(),
+        2 if is_only => "both crops are as usual".to_owned(),
+        all if is_only => format!("all {all} crops are as usual"),
+        1 => format!("1{other} crop as usual"),
+        some => format!("{some}{other} crops as usual"),
     };
-    (class, sentences)
+    let few = match few.as_slice() {
+        [] => String::new(),
+        [crop] => format!("{} has too few batches to judge", crop_name(crop.name)),
+        some => format!("{} crops have too few batches to judge", some.len()),
+    };
+    // Crops that were not scanned recently are not missed.
+    let absent = newest.crops.iter();
+    let absent: Vec<&CropJudgement<'_>> = absent
+        .filter(|crop| crop.newest.is_none() && crop.before.batches > 0)
+        .collect();
+    let absent = match absent.as_slice() {
+        [] => String::new(),
+        [crop] => format!("{} has no batches this {}", crop_name(crop.name), words.one),
+        some => format!("{} crops have no batches this {}", some.len(), words.one),
+    };
+    let parts = [named(&up, rise, "more crops rose"), usual, few, absent];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    sentence(&parts.join("; "))
+}
+
+/// Makes a sentence of `text`, which may be empty.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        let first = first.to_uppercase();
+        first.chain(letters).chain(['.']).collect()
+    })
 }
 
 /// Names the first crops, and counts the others.
@@ -106,11 +143,8 @@ fn named(
     if crops.len() > NAMED {
         parts.push(format!("{} {more}", crops.len() - NAMED));
     }
-    match parts.len() {
-        // A part may have commas of its own.
-        0..=2 => listed(&parts),
-        _ => parts.join("; "),
-    }
+    // A part may have commas of its own.
+    parts.join("; ")
 }
 
 /// Says how far a crop fell, and which target it misses.
@@ -168,11 +202,4 @@ fn misses(missed: &MissedTarget) -> String {
     } else {
         format!("has {is} {value}\u{a0}%, {limit} its target of {target}\u{a0}%")
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
 }
