@@ -897,7 +897,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__report)
-            opts="-o -q -v -h --since --start --until --end --period --where --lenient --fail-on-empty --output --no-clobber --step --title --emails --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-o -q -v -h --since --start --until --end --period --where --lenient --fail-on-empty --output --no-clobber --step --open --title --emails --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

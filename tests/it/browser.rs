@@ -8,6 +8,12 @@ mod hostile;
 // Colors.
 mod contrast;
 
+// What a grower sees first, on a phone and on paper.
+mod first_screen;
+
+// The rules of axe-core.
+mod axe;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -195,6 +201,10 @@ parent.postMessage(JSON.stringify({
   title: document.title,
   width: innerWidth,
   needed: document.documentElement.scrollWidth,
+  height: document.documentElement.scrollHeight,
+  lead: Math.max(0, ...[...document.querySelectorAll('.lead')].map(e => box(e).bottom)),
+  rates: [...document.querySelectorAll('.crops tbody tr')].map(row => [row.querySelector('th').textContent, row.querySelector('.usable').textContent, box(row.querySelector('.usable')).right, box(row.querySelector('.change')).right]),
+  reasons: [...document.querySelectorAll('.trays .reason, .trays .rate')].filter(e => e.checkVisibility()).map(e => box(e).right),
   wide: all.filter(e => !e.closest('.scroll') && !e.closest('svg') && !e.classList.contains('skip') && box(e).right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 100)),
   elements: [...new Set(all.map(e => e.localName))],
   attributes: [...new Set(all.flatMap(e => e.getAttributeNames()))],
@@ -224,7 +234,7 @@ parent.postMessage(JSON.stringify({
     rows: [...table.rows].map(row => row.cells.length),
   })),
   focusable: [...document.querySelectorAll('.scroll')].filter(e => e.tabIndex !== 0 || !e.getAttribute('aria-label')).length,
-  broken: [...document.querySelectorAll('.attention .crop bdi, .crops tbody th bdi')].flatMap(e => {
+  broken: [...document.querySelectorAll('.trays h3 bdi, .crops tbody th bdi')].flatMap(e => {
     const text = e.firstChild;
     return [...text.data.matchAll(/\S+/g)].filter(word => {
       const range = document.createRange();
@@ -245,14 +255,14 @@ fn assert_harmless(measured: &Value) {
         let list = measured[key].as_array().unwrap().iter();
         list.map(|text| text.as_str().unwrap().to_owned()).collect()
     };
-    let known = "html head meta title style body a header h1 h2 p strong span dl div dt dd main section ul li small table thead tbody tfoot tr th td em bdi svg desc line path rect circle text g figure figcaption details summary footer code br";
+    let known = "html head meta title style body a header h1 h2 h3 p strong b span time dl div dt dd main section ul li small table thead tbody tr th td em bdi svg desc line path rect circle text g figure figcaption details summary footer code br";
     for element in set("elements") {
         assert!(
             known.split(' ').any(|known| known == element),
             "<{element}>"
         );
     }
-    let known = "lang charset name content class href aria-labelledby aria-label aria-describedby aria-hidden id scope role tabindex viewbox viewBox width height d x y x1 y1 x2 y2 cx cy r text-anchor target rel";
+    let known = "lang charset name content class datetime data-name href aria-labelledby aria-label aria-describedby aria-hidden id scope role tabindex viewbox viewBox width height d x y x1 y1 x2 y2 cx cy r text-anchor target rel";
     for attribute in set("attributes") {
         assert!(
             known.split(' ').any(|known| known == attribute),

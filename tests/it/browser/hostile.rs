@@ -101,7 +101,7 @@ fn hostile_data_does_not_run() {
     let condition = "comment!=<img src=http://hit.example/h onerror=document.title='pwned'>";
     let args = ["--emails", "--title", title, "--where", condition];
     let html = page(&nursery, &args);
-    let called = format!("{title}, Week 2026-W24");
+    let called = format!("{title}, Week 24");
     // First as is, then without the content security policy, which could hide a flaw.
     for html in [html.clone(), without_policy(&html)] {
         let visit = browser.visit(&html);
