@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde_path_to_error::Segment;
+use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::table::{FlagValue, SETTINGS, SettingInfo};
@@ -67,7 +68,7 @@ pub(crate) struct Profile {
 impl Profile {
     /// Reads the settings in `table`.
     pub(crate) fn read(table: Table) -> Result<Self, ConfigProblem> {
-        read(table)
+        read(table, |_| None)
     }
 }
 
@@ -92,7 +93,8 @@ struct TargetTable {
 impl ConfigFile {
     /// Parses a config file.
     pub(super) fn parse(text: &str) -> Result<Self, ConfigProblem> {
-        read(text.parse().map_err(|error| syntax_problem(text, &error))?)
+        let table = text.parse().map_err(|error| syntax_problem(text, &error))?;
+        read(table, |path| line_of(text, path))
     }
 
     /// Returns the targets; a crop may be named only once, whatever the case.
@@ -117,22 +119,49 @@ impl ConfigFile {
     }
 }
 
-/// Reads `table`. A problem says where it is.
-fn read<T: DeserializeOwned>(table: Table) -> Result<T, ConfigProblem> {
+/// Reads `table`. A problem says where it is; `line` finds the line of a key.
+fn read<T: DeserializeOwned>(
+    table: Table,
+    line: impl Fn(&[&str]) -> Option<usize>,
+) -> Result<T, ConfigProblem> {
     let table = Value::Table(table);
     serde_path_to_error::deserialize(table.clone()).map_err(|error| {
         let keys = error.path().iter().map_while(|segment| match segment {
             Segment::Map { key } => Some(key.as_str()),
             _ => None,
         });
-        ConfigProblem::at(&keys.collect::<Vec<_>>(), &table)
+        let path: Vec<&str> = keys.collect();
+        let mut problem = ConfigProblem::at(&path, &table);
+        if let Some(line) = line(&path) {
+            problem.message = format!("{} on line {line}", problem.message);
+        }
+        problem
     })
+}
+
+/// Returns the line of the key at `path`, or of the innermost one above it that is a key.
+fn line_of(text: &str, path: &[&str]) -> Option<usize> {
+    let file = DeTable::parse(text).ok()?;
+    let mut table = Some(file.get_ref());
+    let mut start = None;
+    for key in path {
+        let entry = table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == key));
+        let Some((name, value)) = entry else { break };
+        start = Some(name.span().start);
+        table = value.get_ref().as_table();
+    }
+    Some(line_at(text, start?))
+}
+
+/// Returns the line of the byte at `start`.
+fn line_at(text: &str, start: usize) -> usize {
+    text.get(..start).unwrap_or_default().matches('\n').count() + 1
 }
 
 /// Names the line of a mistake. The error's own text would quote it.
 fn syntax_problem(text: &str, error: &toml::de::Error) -> ConfigProblem {
     let start = error.span().map_or(0, |span| span.start);
-    let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
+    let line = line_at(text, start);
     // The error has no other mark of this case; a test pins the wording.
     if error.message().contains("duplicate key") {
         let message = format!("duplicate key or table on line {line}");
@@ -301,6 +330,14 @@ mod tests {
         (message, hint)
     }
 
+    /// Adds the line of the mistake, which is on the last line of `text`. Of a crop that appears twice no line is named.
+    fn on_line(text: &str, message: &str) -> String {
+        match text.lines().count() {
+            _ if message.ends_with("twice") => message.to_owned(),
+            line => format!("{message} on line {line}"),
+        }
+    }
+
     #[test]
     fn mistakes_are_named_with_what_is_right() {
         let keys = SETTINGS.map(|info| info.key).join(", ");
@@ -345,6 +382,11 @@ mod tests {
                 "it must be auto, v1 or v2",
             ),
             (
+                "[profiles.x]\ntime_zone = \"Amsterdam\"",
+                "invalid value for `profiles.x.time_zone`",
+                "it must be the name of a time zone; did you mean `Europe/Amsterdam`?",
+            ),
+            (
                 "[profiles.x]\nparallel = -1",
                 "invalid value for `profiles.x.parallel`",
                 "it must be a whole number, such as 4",
@@ -362,7 +404,7 @@ mod tests {
         ] {
             assert_eq!(
                 explained(text),
-                (message.to_owned(), hint.to_owned()),
+                (on_line(text, message), hint.to_owned()),
                 "{text}"
             );
         }
@@ -412,7 +454,7 @@ mod tests {
         ] {
             assert_eq!(
                 explained(text),
-                (message.to_owned(), hint.to_owned()),
+                (on_line(text, message), hint.to_owned()),
                 "{text}"
             );
         }
@@ -435,6 +477,29 @@ mod tests {
     }
 
     #[test]
+    fn the_line_of_a_mistake_is_that_of_its_key() {
+        for (text, line) in [
+            (
+                "\n# a\n[profiles.a]\nretries = 1\n[profiles.b]\nretries = -1\napi = \"v2\"\n",
+                6,
+            ),
+            ("profiles.a.retries = 1\nprofiles.b.retries = -1\n", 2),
+            ("[profiles]\na = { retries = 1,\n  api = \"v9\" }\n", 3),
+            (
+                "[profiles.a]\nclient_secret_command = [\n\"x\",\n1]\nretries = 1\n",
+                2,
+            ),
+            (
+                "[targets.Leek]\n[targets.\"Sweet pepper\"]\nusable_rate_min = 101\n",
+                3,
+            ),
+        ] {
+            let (message, _) = explained(text);
+            assert!(message.ends_with(&format!(" on line {line}")), "{message}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named_but_never_quoted() {
         for text in [
             "[profiles.default]\nclient_secret = hunter2",
@@ -443,6 +508,7 @@ mod tests {
             "[profiles.default]\nclient_secret = { hunter2 = 1 }",
             "[profiles.default]\nretries = \"hunter2\"",
             "[profiles.default]\ntimeout = \"hunter2\"",
+            "[profiles.default]\ntime_zone = \"hunter2\"",
             "[profiles.default]\nclient_secret_command = { hunter2 = 1 }",
             "client_secret = \"hunter2\"",
             "profiles = \"hunter2\"",

@@ -176,7 +176,7 @@ fn a_wrong_zone_is_refused_before_any_request() {
         &["check", "--sandbox"],
     ] {
         let ended = home.run(args);
-        let key = "`profiles.default.time_zone`";
+        let key = "invalid value for `profiles.default.time_zone` on line 3 in the config file";
         if args[0] != "check" {
             refused(
                 &ended,
