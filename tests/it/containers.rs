@@ -209,7 +209,7 @@ fn an_archive_is_checked_as_sql_queries_see_it() {
         let ended = run(&["verify", &path]).expect(7);
         assert!(ended.stderr.contains(why), "{ended:?}");
     };
-    fs::write(&path, with_other_index(&whole, "Aubergine")).unwrap();
+    fs::write(&path, with_other_index(&whole, "Basil")).unwrap();
     refused("is damaged or cut short");
     for (set, column) in [
         ("avg_germination_rate = 99.5", "avg_germination_rate"),

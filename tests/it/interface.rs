@@ -136,8 +136,8 @@ fn table(v1: &str, v2: &str, server: &Server, all: &[Value]) -> Vec<Row> {
         row(7, "422: a doubled next_token", get2("next_token=a&next_token=b"), Invalid(&["query.next_token"])),
         row(7, "422: all errors are named", get2("start_date=x&next_token="), Invalid(&["query.start_date", "query.next_token"])),
         // 8. Limits
-        row(8, "v1 and v2 have the same batches: v1", get1("start_date=2026-09-01T00:00:00Z"), Flat(since("2026-09-01T00:00:00"))),
-        row(8, "v1 and v2 have the same batches: v2", get2("start_date=2026-09-01T00:00:00Z"), Page(since("2026-09-01T00:00:00"), false)),
+        row(8, "v1 and v2 have the same batches: v1", get1("start_date=2026-10-20T00:00:00Z"), Flat(since("2026-10-20T00:00:00"))),
+        row(8, "v1 and v2 have the same batches: v2", get2("start_date=2026-10-20T00:00:00Z"), Page(since("2026-10-20T00:00:00"), false)),
         // 9. Versioning
         row(9, "the version is part of the path", get2("").target("/batches"), Error(404)),
         row(9, "there is no v3", get2("").target("/v3/batches"), Error(404)),

@@ -509,7 +509,7 @@ fn a_full_disk_ends_with_code_8_and_the_next_run_continues() {
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let script = format!(
-        "\"$0\" sync a.db --start 2026-08 || exit 1
+        "\"$0\" sync a.db --start 2026-10-27 || exit 1
         \"$0\" sync a.db --start 2020; echo \"code $?\"; ls -A
         cp a.db {0}/full.db; \"$0\" sync a.db --status -f json > {0}/full.json
         mount -o remount,size=20m . || mount -o remount,size=20m \"$1\"

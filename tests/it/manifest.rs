@@ -31,7 +31,7 @@ fn only_batches_repeated_by_the_service_are_duplicates() {
     // With several workers, the batches of the first page are requested again.
     let folder = TempDir::new().unwrap();
     for (faults, any) in [(&[][..], false), (&["--fault", "duplicates:0.2"], true)] {
-        let server = Server::start(&[&["--page-size", "20"], faults].concat());
+        let server = Server::start(&[&["--batches", "700", "--page-size", "20"], faults].concat());
         let manifest = receipt(&server, folder.path(), "a.csv", &["--parallel", "4"]);
         assert!(manifest["windows"].as_array().unwrap().len() > 1);
         let dropped = manifest["duplicates_dropped"].as_u64().unwrap();
@@ -41,7 +41,14 @@ fn only_batches_repeated_by_the_service_are_duplicates() {
 
 #[test]
 fn it_describes_the_request_and_the_result() {
-    let server = Server::start(&["--page-size", "100", "--fault", "duplicates:0.2"]);
+    let server = Server::start(&[
+        "--batches",
+        "700",
+        "--page-size",
+        "100",
+        "--fault",
+        "duplicates:0.2",
+    ]);
     let folder = TempDir::new().unwrap();
     let conditions = [
         "--where",

@@ -13,7 +13,14 @@ pub(super) struct CropProfile {
     pub(super) variation: u32,
     /// How much is sown in each month, January first.
     pub(super) months: [u32; 12],
+    /// The number of batches in each of the newest weeks; zero for a crop that only large nurseries have.
+    pub(super) weekly: u32,
+    /// The number of batches in the newest week.
+    pub(super) newest: u32,
 }
+
+/// The crop that does badly in the newest week.
+pub(super) const TROUBLED: &str = "Sweet pepper";
 
 const fn crop(
     name: &'static str,
@@ -30,12 +37,24 @@ const fn crop(
         size,
         variation,
         months,
+        weekly: 0,
+        newest: 0,
+    }
+}
+
+impl CropProfile {
+    const fn weekly(self, weekly: u32, newest: u32) -> Self {
+        Self {
+            weekly,
+            newest,
+            ..self
+        }
     }
 }
 
 const SPRING: [u32; 12] = [4, 9, 12, 9, 4, 2, 1, 1, 1, 0, 1, 2];
 const ALL_YEAR: [u32; 12] = [5, 7, 8, 8, 7, 6, 6, 7, 6, 4, 3, 3];
-const SUMMER: [u32; 12] = [1, 1, 3, 6, 9, 10, 8, 5, 2, 1, 0, 0];
+const SUMMER: [u32; 12] = [1, 1, 3, 6, 9, 10, 8, 5, 2, 0, 0, 0];
 const AUTUMN: [u32; 12] = [1, 1, 1, 1, 2, 5, 9, 12, 9, 4, 1, 1];
 const WINTER: [u32; 12] = [10, 8, 4, 1, 1, 1, 2, 2, 3, 5, 8, 11];
 
@@ -46,14 +65,16 @@ pub(super) const CROPS: [CropProfile; 16] = [
         (945, 905),
         (28_500, 1_450),
         WINTER,
-    ),
+    )
+    .weekly(6, 6),
     crop(
         "Sweet pepper",
         &[72, 104, 128],
         (915, 860),
         (19_800, 1_780),
         WINTER,
-    ),
+    )
+    .weekly(6, 10),
     crop("Aubergine", &[72, 104], (890, 830), (24_100, 2_050), WINTER),
     crop("Cucumber", &[50, 72], (960, 935), (61_000, 1_280), SPRING),
     crop("Courgette", &[50, 72], (950, 920), (82_500, 1_350), SPRING),
@@ -64,8 +85,9 @@ pub(super) const CROPS: [CropProfile; 16] = [
         (955, 915),
         (9_200, 1_620),
         ALL_YEAR,
-    ),
-    crop("Chicorée", &[240, 288], (880, 790), (7_400, 2_380), SUMMER),
+    )
+    .weekly(6, 6),
+    crop("Chicorée", &[240, 288], (880, 790), (7_400, 2_380), SUMMER).weekly(3, 0),
     crop(
         "White cabbage",
         &[150, 240, 288],
@@ -79,7 +101,8 @@ pub(super) const CROPS: [CropProfile; 16] = [
         (950, 910),
         (12_100, 1_480),
         ALL_YEAR,
-    ),
+    )
+    .weekly(5, 5),
     crop(
         "Cauliflower",
         &[150, 240],
@@ -101,14 +124,16 @@ pub(super) const CROPS: [CropProfile; 16] = [
         (905, 865),
         (6_300, 1_850),
         ALL_YEAR,
-    ),
+    )
+    .weekly(5, 5),
     crop(
         "Pansy",
         &[288, 384, 512],
         (870, 805),
         (2_900, 2_190),
         AUTUMN,
-    ),
+    )
+    .weekly(5, 5),
     crop(
         "Scots pine",
         &[84, 121, 198],

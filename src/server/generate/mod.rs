@@ -1,7 +1,8 @@
 //! Generates demo batches: realistic, with the difficult cases of real data, and the same for the same
-//! seed. Read `record.rs` first; the other files are its tables.
+//! seed. Read `plan.rs` and `record.rs` first; the other files are their tables.
 
-// The creation dates.
+// What is sown when.
+mod plan;
 mod season;
 
 // One batch.
@@ -12,11 +13,15 @@ mod crops;
 mod remarks;
 
 use super::catalog::Catalog;
+use plan::Plan;
 
 /// Generates `count` batches. They depend only on `seed`, `count` and `unknown_fields`.
 pub(crate) fn generate(seed: u64, count: usize, unknown_fields: bool) -> Catalog {
-    let created = season::moments(seed, count);
-    Catalog::prepare(created.clone(), |index, text| {
-        record::write(seed, index, created[index], unknown_fields, text);
+    let plan = Plan::new(seed, count);
+    Catalog::prepare(plan.created().to_vec(), |index, text| {
+        record::write(&plan, index, unknown_fields, text);
     })
 }
+
+#[cfg(test)]
+mod tests;

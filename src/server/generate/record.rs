@@ -4,12 +4,12 @@
 //! and the rates follow from the counts. Fields are null where the interface allows it and a real scan
 //! would leave them empty.
 
-use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
+use chrono::{Datelike as _, SecondsFormat};
 use fastrand::Rng;
 use serde::{Serialize, Serializer};
 
-use super::crops::{CROPS, CropProfile};
-use super::remarks::{FAILURES, REMARKS};
+use super::plan::{Plan, Setback, Sowing};
+use super::remarks::{FAILURES, LOSSES, REMARKS};
 use crate::server::rng::mix;
 
 const PEOPLE: [&str; 9] = [
@@ -98,40 +98,39 @@ impl TrayCounts {
     }
 }
 
-/// Appends batch number `index`, created at `created`, to `text` as a JSON object.
-pub(super) fn write(
-    seed: u64,
-    index: usize,
-    created: i64,
-    unknown_fields: bool,
-    text: &mut Vec<u8>,
-) {
-    let mut rng = Rng::with_seed(mix(seed, index as u64));
-    let created = DateTime::from_timestamp_micros(created).expect("within the three years");
+/// Appends batch number `index` to `text` as a JSON object.
+pub(super) fn write(plan: &Plan, index: usize, unknown_fields: bool, text: &mut Vec<u8>) {
+    let mut rng = Rng::with_seed(mix(plan.seed, index as u64));
+    let created = plan.moment(index);
     let batch_id = identifier(&mut rng);
-    let crop = sown_in(created, &mut rng);
+    let mut sowing = plan.sowing(index, &mut rng);
+    let crop = sowing.crop;
     let house = rng.u32(1..=8);
-    let lot = rng.u32(1000..10_000);
+    let lot = sowing.lot.unwrap_or_else(|| rng.u32(1000..10_000));
 
-    // Some scans fail: they have few images or none, and no figures.
-    let failed = one_in(40, &mut rng);
+    // Some scans fail: they have few images or none, and no figures. Those of a bad lot show what happened.
+    let is_bad_lot = sowing.lot.is_some();
+    let failed = one_in(40, &mut rng) && !is_bad_lot;
     let images = if failed {
         rng.u32(0..3)
     } else {
         rng.u32(1..=24)
     };
     let cells = *rng.choice(crop.trays).expect("every crop has its trays");
-    let cells_known = !one_in(60, &mut rng);
-    let counts = (!failed && cells_known).then(|| counted(crop, cells, images, &mut rng));
+    let cells_known = !one_in(60, &mut rng) || is_bad_lot;
+    let counts = (!failed && cells_known).then(|| counted(&mut sowing, cells, images));
     // Without seedlings there is nothing to measure.
     let any_seedlings = !failed && counts.is_none_or(|counts| counts.germinated.0 > 0);
     let size = around(crop.size, 250, &mut rng);
     let variation = around(crop.variation, 300, &mut rng);
 
     let poor = counts.is_some_and(|counts| counts.rate(counts.germinated).0 < 7000);
-    let remark = *rng
-        .choice(if failed { &FAILURES[..] } else { &REMARKS[..] })
-        .expect("some");
+    let remarks = match (failed, poor) {
+        (true, _) => &FAILURES[..],
+        (false, true) => &LOSSES[..],
+        (false, false) => &REMARKS[..],
+    };
+    let remark = *rng.choice(remarks).expect("some");
     let commented = failed || poor || one_in(4, &mut rng);
     let person = *rng.choice(&PEOPLE).expect("some");
 
@@ -142,7 +141,7 @@ pub(super) fn write(
             created.iso_week().week()
         ),
         batch_creation_date: created.to_rfc3339_opts(SecondsFormat::AutoSi, true),
-        crop_type: (!one_in(30, &mut rng)).then_some(crop.name),
+        crop_type: (!one_in(30, &mut rng) || is_bad_lot).then_some(crop.name),
         number_of_images: images,
         total_cells_per_tray: cells_known.then_some(cells),
         avg_germinated_seedlings: counts.map(|counts| counts.germinated),
@@ -185,32 +184,31 @@ fn identifier(rng: &mut Rng) -> String {
     .join("-")
 }
 
-/// Picks a crop, weighted by what is sown in the month.
-fn sown_in(created: DateTime<Utc>, rng: &mut Rng) -> &'static CropProfile {
-    let month = created.month0() as usize;
-    let mut share = rng.u32(0..CROPS.iter().map(|crop| crop.months[month]).sum());
-    for crop in &CROPS {
-        match share.checked_sub(crop.months[month]) {
-            Some(rest) => share = rest,
-            None => return crop,
-        }
-    }
-    &CROPS[0]
-}
-
 /// Counts seedlings in `images` trays: mostly near the usual rates of the crop, sometimes far below.
-fn counted(crop: &CropProfile, cells: u32, images: u32, rng: &mut Rng) -> TrayCounts {
-    let failing = one_in(30, rng);
-    let germination = if failing {
-        rng.u32(0..crop.germination * 3 / 4)
-    } else {
-        around(crop.germination, 45, rng).0.min(1000)
+fn counted(sowing: &mut Sowing, cells: u32, images: u32) -> TrayCounts {
+    let crop = sowing.crop;
+    let (germination, usable) = match sowing.setback {
+        Setback::Weak => (crop.germination - 45, crop.usable - 92),
+        _ => (crop.germination, crop.usable),
     };
-    let usable_of_germinated = around(crop.usable * 1000 / crop.germination, 30, rng)
-        .0
-        .min(1000);
+    let mut drawn = |usual: u32, spread: u32| {
+        let Hundredths(near) = around(usual, spread, &mut sowing.chance);
+        let drawn = if sowing.is_opposite {
+            2 * usual - near
+        } else {
+            near
+        };
+        drawn.min(1000)
+    };
+    let germinating = drawn(germination.saturating_add_signed(sowing.drift), 20);
+    let usable_of_germinated = drawn(usable * 1000 / germination, 12);
+    let germination = match sowing.setback {
+        Setback::None | Setback::Weak => germinating,
+        Setback::Poor => sowing.chance.u32(0..crop.germination * 3 / 4),
+        Setback::Total => 0,
+    };
     let sown = cells * images;
-    let germinated = (sown * germination + rng.u32(0..1000)) / 1000;
+    let germinated = (sown * germination + sowing.chance.u32(0..1000)) / 1000;
     let usable = germinated * usable_of_germinated / 1000;
     TrayCounts::average(cells, images, germinated.min(sown), usable)
 }

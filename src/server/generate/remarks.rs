@@ -36,6 +36,18 @@ pub(super) const REMARKS: [&str; 32] = [
     "1/2 tray only; 12.05 and 3-4 are tray numbers, not dates",
 ];
 
+/// On batches that germinate badly.
+pub(super) const LOSSES: [&str; 8] = [
+    "heating off overnight, 9 °C in the morning",
+    "seed lot suspect, asked the supplier",
+    "damping-off in most trays; thrown away, sown again",
+    "sown too deep (new drum), see \"settings\"",
+    "trays dried out over the weekend",
+    "Keimruhe? Saatgut nachbestellt",
+    "levée très faible, à ressemer",
+    "muizen in de kas, rijen 1-4 leeg",
+];
+
 pub(super) const FAILURES: [&str; 6] = [
     "out of focus, scan again",
     "Analysis failed: \"no tray found\"",

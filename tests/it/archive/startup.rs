@@ -38,7 +38,7 @@ fn the_startup_message_names_the_archive() {
     let from = format!("(`{}`, kept up to date)", archive.name());
     assert_eq!(
         line(&[]),
-        format!("250 from 2023-11-09 to 2026-10-22 {from}")
+        format!("250 from 2023-11-27 to 2026-10-30 {from}")
     );
     archive.change("DELETE FROM batches");
     archive.add(&batch_with("a", "null", ""));

@@ -64,6 +64,9 @@ fn page_and_then(second: impl Fn(&Received) -> Answer + Send + Sync + 'static) -
 }
 
 /// Many retries, for faults that strike at random.
+/// Enough batches for several windows: most of fewer are from a few weeks.
+pub(crate) const SEVERAL_WINDOWS: [&str; 2] = ["--batches", "400"];
+
 pub(crate) const MANY_RETRIES: [&str; 2] = ["--retries", "40"];
 
 pub(crate) fn with(options: &[&str], faults: &[&str]) -> Server {
@@ -112,10 +115,10 @@ pub(crate) fn assert_same(ended: &Output, expected: &[String], what: &str) {
 pub(crate) fn assert_whole(options: &[&str], faults: &[&str], args: &[&str]) {
     static EXPECTED: OnceLock<[Vec<String>; 2]> = OnceLock::new();
     let [all, year] = EXPECTED.get_or_init(|| {
-        let plain = Server::start(&[]);
+        let plain = Server::start(&SEVERAL_WINDOWS);
         [texts(&plain, ""), texts(&plain, YEAR)]
     });
-    let server = with(options, faults);
+    let server = with(&[&SEVERAL_WINDOWS, options].concat(), faults);
     for (expected, range) in [(all, &[][..]), (year, &YEAR_FLAGS)] {
         let ended = export(&server, &[&["-f", "ndjson"], args, range].concat());
         let what = format!("{options:?} {faults:?} {args:?} {range:?}");

@@ -89,10 +89,10 @@ fn conditions_keep_the_matching_batches() {
             moment(b).as_str() < "2025"
         }),
         (
-            &["crop_type=Tomato", "avg_germination_rate<90", "!warnings"],
+            &["crop_type=Tomato", "avg_germination_rate<94", "!warnings"],
             |b| {
                 b["crop_type"] == "Tomato"
-                    && hundredths(b, "avg_germination_rate").is_some_and(|rate| rate < 9000)
+                    && hundredths(b, "avg_germination_rate").is_some_and(|rate| rate < 9400)
                     && b["warnings"] == false
             },
         ),

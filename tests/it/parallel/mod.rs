@@ -11,7 +11,8 @@ mod failures;
 mod windows;
 
 use crate::export::{
-    MANY_RETRIES, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written,
+    MANY_RETRIES, SEVERAL_WINDOWS, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with,
+    written,
 };
 use crate::files::{self};
 use crate::harness::{Output, Server, export};
@@ -61,9 +62,12 @@ fn order_and_duplicates_do_not_change_the_result() {
         &["newest-first", "duplicates:0.3", "empty-pages:0.3"],
         &["shuffle", "duplicates:0.3", "empty-pages:0.3"],
     ] {
-        let server = with(&["--page-size", "10"], faults);
+        let server = with(
+            &[&SEVERAL_WINDOWS, &["--page-size", "10"][..]].concat(),
+            faults,
+        );
         let all = assert_same_for_all(&server, &["-f", "ndjson"]);
-        assert_eq!(all.lines().count(), 250, "{faults:?}");
+        assert_eq!(all.lines().count(), 400, "{faults:?}");
         assert_same_for_all(&server, &["-f", "csv"]);
     }
 }
@@ -130,7 +134,10 @@ fn version_1_has_one_order_and_the_same_batches_as_version_2() {
 
 #[test]
 fn filters_sorting_and_limits_give_the_same_result() {
-    let server = with(&["--page-size", "10"], &["duplicates:0.3"]);
+    let server = with(
+        &[&SEVERAL_WINDOWS, &["--page-size", "10"][..]].concat(),
+        &["duplicates:0.3"],
+    );
     for selection in [
         &["--where", "crop_type=Tomato"][..],
         &["--where", "warnings", "--where", "number_of_images>3"],
@@ -260,7 +267,10 @@ fn small_exports_need_no_extra_requests() {
 fn a_limit_requests_no_page_beyond_it_with_any_number_of_workers() {
     for workers in ["2", "16"] {
         for (limit, pages) in [("0", 0), ("1", 1), ("10", 1), ("11", 2), ("95", 10)] {
-            let server = with(&["--page-size", "10"], &[]);
+            let server = with(
+                &[&SEVERAL_WINDOWS, &["--page-size", "10"][..]].concat(),
+                &[],
+            );
             let found = written(
                 &server,
                 &["-f", "ndjson", "--parallel", workers, "--limit", limit],

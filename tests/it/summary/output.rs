@@ -75,7 +75,7 @@ fn numbers_are_aligned_and_the_total_is_separate() {
         "quartiles in brackets",
         "weighted by images",
         "250 batches (all dates), created 2023-11-",
-        "24 values missing: 8 of germination rate",
+        "28 values missing: 7 of germination rate",
         "each mark is 96 days",
     ] {
         assert!(below.contains(text), "{text} in {below}");
@@ -162,7 +162,7 @@ fn files_are_atomic_and_typed_by_extension() {
         assert!(
             ended
                 .stderr
-                .starts_with("250 batches in 17 groups (all dates, v2, ")
+                .starts_with("250 batches in 8 groups (all dates, v2, ")
                 && ended.stderr.lines().count() == 1,
             "{}",
             ended.stderr

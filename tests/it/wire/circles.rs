@@ -143,7 +143,7 @@ fn the_embedded_service_can_ignore_cursors() {
             assert_eq!(ended.code, Some(7), "{faults:?} {args:?}: {}", ended.stderr);
             assert!(ended.stderr.contains("ignores next_token"), "{ended:?}");
         }
-        let small = export_from(&server, &["-f", "ndjson", "--start", "2026-10-20"]);
+        let small = export_from(&server, &["-f", "ndjson", "--start", "2026-10-30"]);
         let count = small.stdout.lines().count();
         assert_eq!(
             small.code,
