@@ -145,9 +145,9 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s q -l quiet -d
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l by -d 'Group by these fields; several make one group per combination' -r -f -a "crop_type\t'Crop'
-month\t'Month of creation (UTC), such as 2026-05'
-week\t'ISO week of creation (UTC), such as 2026-W07'
-day\t'Day of creation (UTC), such as 2026-05-01'
+month\t'Month of creation, such as 2026-05'
+week\t'ISO week of creation, such as 2026-W07'
+day\t'Day of creation, such as 2026-05-01'
 scanned_by_email\t'Person who scanned; shows e-mail addresses'"
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l end -l until -d 'Last date, in the same forms; includes the whole period' -r -f

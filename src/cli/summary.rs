@@ -104,9 +104,9 @@ impl ValueEnum for By {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self {
             Self::CropType => "Crop",
-            Self::Month => "Month of creation (UTC), such as 2026-05",
-            Self::Week => "ISO week of creation (UTC), such as 2026-W07",
-            Self::Day => "Day of creation (UTC), such as 2026-05-01",
+            Self::Month => "Month of creation, such as 2026-05",
+            Self::Week => "ISO week of creation, such as 2026-W07",
+            Self::Day => "Day of creation, such as 2026-05-01",
             Self::Person => "Person who scanned; shows e-mail addresses",
         };
         Some(PossibleValue::new(self.name()).help(help))

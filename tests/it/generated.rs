@@ -193,7 +193,7 @@ fn the_readme_lists_the_exit_codes_of_the_man_page() {
             (code.replace("\\fB", "").replace("\\fR", ""), meaning)
         })
         .collect();
-    assert_eq!(codes.len(), 15);
+    assert_eq!(codes.len(), 16);
     let readme = readme();
     let (_, table) = readme.split_once("## Exit codes\n").unwrap();
     let (table, _) = table.split_once("\n## ").unwrap();
@@ -351,6 +351,7 @@ fn the_figures_page_lists_every_key() {
     for part in [
         &summary,
         &summary["range"],
+        &summary["newest_step"],
         &summary["sparkline"],
         group,
         total,
@@ -358,7 +359,7 @@ fn the_figures_page_lists_every_key() {
     ] {
         keys.extend(part.as_object().unwrap().keys());
     }
-    assert!(keys.len() > 25, "{keys:?}");
+    assert!(keys.len() > 30, "{keys:?}");
     for key in keys {
         assert!(
             identifiers(&page).contains(key.as_str()),

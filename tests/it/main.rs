@@ -138,6 +138,10 @@ mod archive;
 // Workbooks read by other programs.
 mod xlsx;
 
+// The rules for crops and batches, for the tests of `summary` and `report`.
+#[cfg(unix)]
+mod judge;
+
 // `report`: every figure of the page recomputed.
 #[cfg(unix)]
 mod report;

@@ -152,7 +152,7 @@ fn facts(html: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn config(folder: &Path, text: &str) -> String {
+pub(crate) fn config(folder: &Path, text: &str) -> String {
     let path = folder.join("config.toml");
     fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()

@@ -7,6 +7,12 @@ mod sources;
 // The terminal, files and failures.
 mod output;
 
+// The verdict on each crop.
+mod verdicts;
+
+// `--fail-on`.
+mod alarms;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -16,6 +22,7 @@ use serde_json::Value;
 use crate::fake::live::{DAY, LiveService};
 use crate::fake::{Batch, second};
 use crate::harness::{Output, Server, Service, trayscan};
+use crate::judge::{Rules, Tray};
 
 /// Runs `command` with the credentials of `service`. Asserts that the output contains no secrets.
 #[track_caller]
@@ -124,8 +131,13 @@ fn period(by: &str, moment: DateTime<Utc>) -> Option<(String, i64, i64)> {
     Some((name, second(first), second(first) + days * DAY))
 }
 
-/// Returns the JSON line of a group, with `keys` before the figures.
-fn row(keys: &[(&str, Option<&str>)], group: &[&Value], marks: &[(i64, i64)]) -> String {
+/// Returns the JSON line of a group, with `keys` before the figures and `verdict` after them.
+fn row(
+    keys: &[(&str, Option<&str>)],
+    group: &[&Value],
+    marks: &[(i64, i64)],
+    verdict: &str,
+) -> String {
     let mut line = String::from("{");
     for (by, key) in keys {
         write!(line, "\"{by}\":{},", quoted(*key)).unwrap();
@@ -198,7 +210,7 @@ fn row(keys: &[(&str, Option<&str>)], group: &[&Value], marks: &[(i64, i64)]) ->
     } else {
         shown.collect()
     };
-    write!(line, ",\"sparkline\":[{}]}}", shown.join(",")).unwrap();
+    write!(line, ",\"sparkline\":[{}]{verdict}}}", shown.join(",")).unwrap();
     line
 }
 
@@ -241,7 +253,9 @@ fn check(service: &impl Service, batches: &[Value], by: &str) {
     for batch in batches {
         let key = bys.iter().map(|by| {
             let name = period(by, created(batch)).map(|(name, ..)| name);
-            let name = name.or_else(|| batch[*by].as_str().map(str::to_owned));
+            // An empty name counts as absent.
+            let text = batch[*by].as_str().filter(|text| !text.is_empty());
+            let name = name.or_else(|| text.map(str::to_owned));
             (
                 name.is_none(),
                 name.clone().unwrap_or_default().to_lowercase(),
@@ -250,6 +264,9 @@ fn check(service: &impl Service, batches: &[Value], by: &str) {
         });
         groups.entry(key.collect()).or_default().push(batch);
     }
+    let trays: Vec<Tray> = batches.iter().map(Tray::of).collect();
+    let newest = Rules::weekly(Utc::now().timestamp()).judge(&trays);
+    let is_judged = by == "crop_type";
     let rows: Vec<String> = groups
         .iter()
         .map(|(key, group)| {
@@ -275,13 +292,25 @@ fn check(service: &impl Service, batches: &[Value], by: &str) {
                     .collect(),
                 None => whole.clone(),
             };
-            row(&keys, group, &marks)
+            let name = keys[0].1.unwrap_or_default();
+            let crop = newest
+                .crops
+                .iter()
+                .find(|crop| is_judged && crop.name == name);
+            row(
+                &keys,
+                group,
+                &marks,
+                &crop.map_or_else(String::new, verdicts::fields),
+            )
         })
         .collect();
-    let total = row(&[], &batches.iter().collect::<Vec<_>>(), &whole);
+    let total = row(&[], &batches.iter().collect::<Vec<_>>(), &whole, "");
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[3], "\"groups\":[", "{text}");
-    let real: Vec<&str> = lines[4..lines.len() - 2]
+    let step = is_judged.then(|| verdicts::newest_week(newest.number));
+    assert_eq!(output["newest_step"], serde_json::json!(step));
+    assert_eq!(lines[4], "\"groups\":[", "{text}");
+    let real: Vec<&str> = lines[5..lines.len() - 2]
         .iter()
         .map(|line| line.trim_end_matches(','))
         .collect();
