@@ -211,7 +211,7 @@ pub(crate) fn parse(word: &str, clock: Clock) -> Result<Bound, Problem> {
 }
 
 /// Parses one date that must be a period.
-pub(super) fn parse_period(word: &str, clock: Clock) -> Result<Bound, Problem> {
+pub(crate) fn parse_period(word: &str, clock: Clock) -> Result<Bound, Problem> {
     match parse(word, clock) {
         Ok(Bound::Second(_)) if ago(word, clock.now).is_some() => {
             Err(Problem::NoPeriod(NotPeriod::Age))

@@ -19,9 +19,13 @@ use crate::export::{Crops, Template};
 
 /// What dates refer to.
 fn clock() -> Clock {
+    clock_in("UTC")
+}
+
+fn clock_in(zone: &str) -> Clock {
     Clock {
         now: DateTime::from_timestamp(1_780_230_615, 0).expect("a date"),
-        zone: Zone::UTC,
+        zone: Zone::parse(zone).expect("a zone"),
     }
 }
 
@@ -31,20 +35,32 @@ pub fn date(data: &[u8]) {
         return;
     };
     let (first, second) = text.split_once('\n').unwrap_or((text, text));
-    for word in [first, second] {
-        timestamp(word);
-        match date::parse(word, clock()) {
-            Ok(Bound::Second(second)) => {
-                let again = date::parse(&written(second.timestamp()), clock());
-                assert_eq!(again, Ok(Bound::Second(second)));
+    timestamp(first);
+    timestamp(second);
+    // With offsets to both sides, skipped midnights and a skipped day.
+    for zone in ["UTC", "America/Sao_Paulo", "Pacific/Apia"] {
+        let clock = clock_in(zone);
+        for word in [first, second] {
+            match date::parse(word, clock) {
+                Ok(Bound::Second(second)) => {
+                    let again = date::parse(&written(second.timestamp()), clock);
+                    assert_eq!(again, Ok(Bound::Second(second)));
+                }
+                Ok(Bound::Period { first, past }) => {
+                    assert!(first <= past && (first < past || zone != "UTC"));
+                    assert_eq!(
+                        date::parse_period(word, clock),
+                        Ok(Bound::Period { first, past })
+                    );
+                }
+                Err(_) => assert!(date::parse_period(word, clock).is_err()),
             }
-            Ok(Bound::Period { first, past }) => assert!(first < past),
-            Err(_) => {}
         }
-    }
-    if let Ok(range) = Range::parse(Some(first), Some(second), clock()) {
-        let (start, end) = (range.start.expect("a start"), range.end.expect("an end"));
-        assert!(start <= end && written(end).len() == "2026-05-01T06:00:00Z".len());
+        if let Ok(range) = Range::parse(Some(first), Some(second), clock) {
+            let (start, end) = (range.start.expect("a start"), range.end.expect("an end"));
+            assert!(start <= end && written(end).len() == "2026-05-01T06:00:00Z".len());
+            assert_eq!(written(start).len(), written(end).len());
+        }
     }
 }
 
