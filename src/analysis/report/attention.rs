@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::chart::crop_name;
 use super::escape::Escaped;
-use super::format::{day, figure, plural, thousands};
+use super::format::{day, plural, thousands};
 use super::gather::ReportData;
 use super::recent::Scan;
 use crate::analysis::Targets;
@@ -192,8 +192,11 @@ impl Flagged<'_> {
             crop: crop_name(&scan.crop),
             created: day(scan.created),
             usable: match (main, scan.usable_rate) {
-                (Some(Reason::UsableBelowTarget(target)), Some(rate)) => distinct(rate, target),
-                (_, rate) => figure(rate),
+                (Some(Reason::UsableBelowTarget(target)), Some(rate)) => {
+                    format!("{}\u{a0}%", distinct(rate, target))
+                }
+                (_, Some(rate)) => format!("{}\u{a0}%", two_digits(rate)),
+                (_, None) => "no rate".to_owned(),
             },
             reason,
             comment: scan.comment(),
