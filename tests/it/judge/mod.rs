@@ -4,6 +4,12 @@
 // Batches to judge.
 mod field;
 
+// Exact numbers.
+mod numbers;
+
+// Why a batch needs attention.
+mod reasons;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -13,21 +19,26 @@ use serde_json::Value;
 use crate::fake::live::DAY;
 use crate::fake::second;
 
-pub(crate) use field::{Field, Random};
+use numbers::common_divisor;
 
-/// The units of a point: eight digits, which the medians halve, and the deviations from them once more.
-pub(crate) const POINT: i128 = 4 * 100_000_000;
+pub(crate) use field::{Field, Random};
+pub(crate) use numbers::{
+    POINT, deviation, in_prose, median, quartile, rounded, rounded_ratio, shortest, units,
+};
+pub(crate) use reasons::Flagged;
 
 /// A batch as the rules see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Tray {
     pub(crate) id: String,
+    pub(crate) name: String,
     /// Empty if it has none.
     pub(crate) crop: String,
     pub(crate) created: i64,
     pub(crate) usable: Option<i128>,
     pub(crate) germination: Option<i128>,
     pub(crate) variation: Option<i128>,
+    pub(crate) size: Option<i128>,
     pub(crate) has_warning: bool,
 }
 
@@ -38,57 +49,16 @@ impl Tray {
         let value = |key: &str| batch[key].as_str().map(units);
         Self {
             id: text("batch_id"),
+            name: text("batch_name"),
             crop: text("crop_type"),
             created: second(&text("batch_creation_date")),
             usable: value("avg_usable_seedling_rate"),
             germination: value("avg_germination_rate"),
             variation: value("avg_coefficient_of_variation"),
+            size: value("avg_median_seedling_size_mm2"),
             has_warning: batch["warnings"] == true,
         }
     }
-}
-
-/// Parses a decimal number.
-pub(crate) fn units(text: &str) -> i128 {
-    let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
-    let (whole, digits) = size.split_once('.').unwrap_or((size, ""));
-    assert!(digits.len() <= 8, "{text}");
-    let hundred_millionths: i128 = format!("{whole}{digits:0<8}").parse().unwrap();
-    sign * hundred_millionths * 4
-}
-
-/// Rounds half up, the sign aside, to `digits` digits.
-fn rounded_to(units: i128, digits: u32) -> String {
-    let each = POINT / 10_i128.pow(digits);
-    let size = (2 * units.abs() + each) / (2 * each);
-    let sign = if units < 0 && size > 0 { "-" } else { "" };
-    let one = 10_i128.pow(digits);
-    let width = digits as usize;
-    format!("{sign}{}.{:0width$}", size / one, size % one)
-}
-
-pub(crate) fn rounded(units: i128) -> String {
-    rounded_to(units, 2)
-}
-
-/// Formats a number with all its digits and no zeros at the end.
-pub(crate) fn shortest(units: i128) -> String {
-    let text = rounded_to(units, 8);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-pub(crate) fn median(values: &[i128]) -> Option<i128> {
-    let mut values = values.to_vec();
-    values.sort_unstable();
-    let last = values.len().checked_sub(1)?;
-    Some(i128::midpoint(values[last / 2], values[last.div_ceil(2)]))
-}
-
-/// Returns the median absolute deviation from the median.
-fn deviation(values: &[i128]) -> Option<i128> {
-    let middle = median(values)?;
-    let distances: Vec<i128> = values.iter().map(|value| (value - middle).abs()).collect();
-    median(&distances)
 }
 
 /// The limits that the user sets for a crop.
@@ -133,20 +103,19 @@ pub(crate) struct Crop<'a> {
     pub(crate) target: Option<Target>,
     /// Each target that is missed: its name, the median and the limit.
     pub(crate) missed: Vec<(&'static str, i128, i128)>,
-    /// The batches of the newest step that need attention, with the reasons, the most serious first, and how far
-    /// each is below its target or its crop.
-    pub(crate) attention: Vec<(&'a Tray, Vec<String>, i128)>,
+    /// The batches of the newest step that need attention, the lowest first.
+    pub(crate) attention: Vec<Flagged<'a>>,
 }
 
-type Pick = fn(&Tray) -> Option<i128>;
+pub(crate) type Pick = fn(&Tray) -> Option<i128>;
 
 pub(crate) fn values(trays: &[&Tray], pick: Pick) -> Vec<i128> {
     trays.iter().filter_map(|tray| pick(tray)).collect()
 }
 
-const USABLE: Pick = |tray| tray.usable;
-const GERMINATION: Pick = |tray| tray.germination;
-const VARIATION: Pick = |tray| tray.variation;
+pub(crate) const USABLE: Pick = |tray| tray.usable;
+pub(crate) const GERMINATION: Pick = |tray| tray.germination;
+pub(crate) const VARIATION: Pick = |tray| tray.variation;
 
 impl Rules<'_> {
     /// Rules by week, in UTC, without targets.
@@ -197,6 +166,26 @@ impl Rules<'_> {
         Newest { number, crops }
     }
 
+    /// Returns the batches of steps before `newest` that need attention, judged on their own step, newest first.
+    pub(crate) fn older<'t>(&self, trays: &'t [Tray], newest: i64) -> Vec<Flagged<'t>> {
+        let mut steps: BTreeMap<(&str, i64), Vec<&Tray>> = BTreeMap::new();
+        for tray in trays {
+            let number = self.number(tray.created);
+            if number < newest {
+                steps.insert((&tray.crop, number), Vec::new());
+            }
+        }
+        for ((crop, _), all) in &mut steps {
+            all.extend(trays.iter().filter(|tray| tray.crop == *crop));
+        }
+        let judged = steps.into_iter();
+        let judged =
+            judged.flat_map(|((name, number), all)| self.crop(name, all, number).attention);
+        let mut older: Vec<Flagged<'t>> = judged.collect();
+        older.sort_by_key(|flagged| newest_first(flagged.tray));
+        older
+    }
+
     fn crop<'t>(&self, name: &'t str, all: Vec<&'t Tray>, number: i64) -> Crop<'t> {
         let back = |steps: std::ops::RangeInclusive<i64>| -> Vec<&Tray> {
             let trays = all.iter().copied();
@@ -231,16 +220,16 @@ impl Rules<'_> {
             newest,
             before,
         };
-        let attention = crop.newest.iter().filter_map(|tray| {
-            let reasons = crop.reasons(tray);
-            (!reasons.is_empty()).then(|| (*tray, reasons, crop.shortfall(tray)))
-        });
-        crop.attention = attention.collect();
-        // The lowest first, then the newest.
+        let flagged = crop.newest.iter().filter_map(|tray| crop.flag(tray));
+        crop.attention = flagged.collect();
         crop.attention
-            .sort_by_key(|(tray, _, below)| (-below, Reverse((tray.created, tray.id.clone()))));
+            .sort_by_key(|flagged| (-flagged.below, newest_first(flagged.tray)));
         crop
     }
+}
+
+fn newest_first(tray: &Tray) -> Reverse<(i64, String)> {
+    Reverse((tray.created, tray.id.clone()))
 }
 
 fn is_missed(field: &str, value: i128, limit: i128) -> bool {
@@ -273,17 +262,13 @@ pub(crate) fn verdict(newest: &[i128], before: &[i128]) -> (&'static str, Option
     (name, Some(change))
 }
 
-fn common_divisor(one: i128, other: i128) -> i128 {
-    if other == 0 {
-        one
-    } else {
-        common_divisor(other, one % other)
-    }
-}
-
 impl Crop<'_> {
     pub(crate) fn is_present(&self) -> bool {
         !self.newest.is_empty()
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.verdict == "down"
     }
 
     /// Returns whether the crop meets its targets, as JSON names it.
@@ -302,86 +287,6 @@ impl Crop<'_> {
             () if limits.iter().any(lacks) => "no_values",
             () => "met",
         })
-    }
-
-    /// Returns the values that a batch of the newest step is compared with: those of the four steps before, or of
-    /// the whole range if they are fewer than three.
-    fn usual(&self, pick: Pick) -> Vec<i128> {
-        let before = values(&self.before, pick);
-        if before.len() < 3 {
-            values(&self.all, pick)
-        } else {
-            before
-        }
-    }
-
-    /// Returns the reasons why a batch of the newest step needs attention, as the page words them, the most serious
-    /// first.
-    fn reasons(&self, tray: &Tray) -> Vec<String> {
-        let mut reasons = Vec::new();
-        let percent = |units: i128| format!("{} %", rounded(units));
-        let (usable, germination) = (self.usual(USABLE), self.usual(GERMINATION));
-        // A failure.
-        if tray.germination.is_some_and(|rate| rate <= 0) {
-            reasons.push("nothing germinated".to_owned());
-        }
-        if tray.usable.is_some_and(|rate| rate <= 0) {
-            reasons.push("no usable seedlings".to_owned());
-        }
-        let half = |rate: Option<i128>, usual: &[i128]| {
-            let (rate, middle) = rate.zip(median(usual))?;
-            (rate > 0 && 2 * rate < middle).then_some(percent(middle))
-        };
-        let usable_half = half(tray.usable, &usable);
-        reasons
-            .extend(usable_half.map(|usual| format!("less than half of its crop's usual {usual}")));
-        let germination_half = half(tray.germination, &germination);
-        reasons.extend(
-            germination_half
-                .map(|usual| format!("germination less than half of the usual {usual}")),
-        );
-        // A target.
-        let target = self.target.unwrap_or_default();
-        let limits = [
-            ("usable", target.usable, tray.usable),
-            ("germination", target.germination, tray.germination),
-            ("CV", target.variation, tray.variation),
-        ];
-        for (field, limit, value) in limits {
-            let Some((value, limit)) = value.zip(limit) else {
-                continue;
-            };
-            let (own, limit_text) = (distinct(value, limit), shortest(limit));
-            if is_missed(field, value, limit) {
-                reasons.push(match field {
-                    "usable" => format!("below target of {limit_text} %"),
-                    "CV" => format!("CV {own} %, above target of {limit_text} %"),
-                    _ => format!("germination {own} %, below target of {limit_text} %"),
-                });
-            }
-        }
-        // Unusually low.
-        let spread = median(&usable).zip(deviation(&usable));
-        if let Some((rate, (middle, spread))) = tray.usable.zip(spread) {
-            let below = middle - rate;
-            if below > 3 * spread && below >= POINT {
-                reasons.push(format!("unusually low, its crop has {}", percent(middle)));
-            }
-        }
-        if tray.has_warning {
-            let is_empty = tray.usable.is_none() && tray.germination.is_none();
-            let more = if is_empty { ", no measurements" } else { "" };
-            reasons.push(format!("warning{more}"));
-        }
-        reasons
-    }
-
-    /// Returns how far the usable rate is below the target or the usual rate of the crop, whichever is more.
-    fn shortfall(&self, tray: &Tray) -> i128 {
-        let target = self.target.and_then(|target| target.usable);
-        let levels = [target, median(&self.usual(USABLE))];
-        let below = |rate: i128| levels.into_iter().flatten().map(|level| level - rate).max();
-        tray.usable.and_then(below).unwrap_or(0)
     }
 
     /// Returns its place in the table: down, below a target, judged, not judged, without batches. Among those, the
@@ -409,15 +314,5 @@ impl Crop<'_> {
             usize::MAX - self.newest.len(),
             self.name.to_owned(),
         )
-    }
-}
-
-/// Formats a number with two digits, or with all if it would look like `other`.
-pub(crate) fn distinct(units: i128, other: i128) -> String {
-    let text = rounded(units);
-    if text == rounded(other) && units != other {
-        shortest(units)
-    } else {
-        text
     }
 }

@@ -1,53 +1,13 @@
-//! What needs attention: targets, outliers, findings.
+//! The batches that need attention: which, in which order, and how many of them are listed.
 
-use tempfile::TempDir;
-
-use super::{
-    MADE, config, facts, findings, nursery, page, plain, report, rows, section, sound, tiles,
-    usable, without_figures,
-};
+use super::reading::{AttentionRow, attention, lead, older, parts, plain, section};
+use super::{MADE, nursery, page, sound, usable};
+use crate::fake::Batch;
 use crate::fake::live::DAY;
+use crate::judge::Field;
 
-#[test]
-fn targets_are_met_missed_or_without_values() {
-    let nursery = nursery([
-        usable("a", MADE - DAY, "90.00").with("crop_type", "\"At\""),
-        usable("b", MADE - DAY, "89.99").with("crop_type", "\"Below\""),
-        without_figures(sound("c", MADE - DAY)).with("crop_type", "\"Open\""),
-        usable("d", MADE - DAY, "10.00").with("crop_type", "\"Untold\""),
-    ]);
-    let folder = TempDir::new().unwrap();
-    let text = ["At", "Below", "Open", "Elsewhere"]
-        .map(|crop| format!("[targets.{crop}]\nusable_rate_min = 90.0\n"))
-        .concat();
-    let config = config(folder.path(), &text);
-    let html = page(&nursery, &["--config", &config]);
-    let table = rows(section(&html, "crops"));
-    assert_eq!(table[0].last().unwrap(), "target");
-    let judged: Vec<(&str, &str)> = table[1..]
-        .iter()
-        .map(|row| (row[0].as_str(), row[8].as_str()))
-        .collect();
-    assert_eq!(
-        judged,
-        [
-            ("At", "✓ met: usable 90 %"),
-            ("Below", "✗ missed: usable 90 %"),
-            ("Open", "no values for usable 90 %"),
-            ("Untold", ""),
-            ("all", ""),
-        ]
-    );
-    let attention = rows(section(&html, "attention"));
-    assert_eq!(attention.len(), 2, "{attention:?}");
-    assert_eq!(attention[1][4], "usable 0.01 points below target (90 %)");
-    // The dashed line appears only for crops with a target.
-    let trends = section(&html, "trends");
-    assert_eq!(trends.matches("class=\"target\"").count(), 2);
-    let html = page(&nursery, &[]);
-    assert!(!html.contains("target-") || !section(&html, "crops").contains("target-"));
-    assert!(!section(&html, "trends").contains("class=\"target\""));
-}
+/// The first second of the week of `MADE`.
+const MONDAY: i64 = MADE - 2 * DAY - DAY / 2;
 
 /// Spreads `rates` over four weeks, adds a batch with `rate` this week, and returns the reason why it is
 /// listed, if any.
@@ -61,219 +21,230 @@ fn attention_reason(rates: &[&str], rate: &str) -> Option<String> {
         })
         .chain([usable("now", MADE - 60, rate)]);
     let html = page(&nursery(items), &[]);
-    let list = body_rows(section(&html, "attention"));
-    let own = list.iter().find(|row| row[1] == "lot now")?;
-    Some(own[4].clone())
-}
-
-pub(super) fn body_rows(table: &str) -> Vec<Vec<String>> {
-    rows(table).into_iter().skip(1).collect()
+    let list = attention(&html);
+    let mut rows = list.iter().flat_map(|crop| &crop.rows);
+    let own = rows.find(|row| row.name == "lot now")?;
+    Some(own.reason.clone())
 }
 
 #[test]
-fn only_batches_far_below_enough_others_are_listed() {
+fn only_batches_far_below_their_crop_are_listed() {
     // Median 90, median deviation 2: only 83.99 is more than three deviations below.
     let spread = ["86.00", "88.00", "90.00", "92.00", "94.00"];
     assert_eq!(attention_reason(&spread, "84.00"), None);
-    assert_eq!(
-        attention_reason(&spread, "83.99").as_deref(),
-        Some("usable 6.01 points below its crop (90.00 %)")
-    );
-    assert_eq!(
-        attention_reason(&spread[..2], "10.00"),
-        None,
-        "two are too few"
-    );
-    assert_eq!(
-        attention_reason(&spread[..3], "10.00").as_deref(),
-        Some("usable 78.00 points below its crop (88.00 %)")
-    );
+    let low = |usual: &str| Some(format!("unusually low, its crop has {usual} %"));
+    assert_eq!(attention_reason(&spread, "83.99"), low("90.00"));
     // If all rates are equal, the threshold is one point.
     let alike = ["90.00"; 5];
-    assert_eq!(attention_reason(&alike, "89.00"), None);
-    assert_eq!(
-        attention_reason(&alike, "88.99").as_deref(),
-        Some("usable 1.01 points below its crop (90.00 %)")
-    );
+    assert_eq!(attention_reason(&alike, "89.01"), None);
+    assert_eq!(attention_reason(&alike, "89.00"), low("90.00"));
     assert_eq!(attention_reason(&alike, "99.00"), None, "above is fine");
+    // Three batches are enough; two are not, and the whole range counts, with the batch itself: 86, 88 and 80.
+    assert_eq!(attention_reason(&spread[..3], "70.00"), low("88.00"));
+    assert_eq!(attention_reason(&spread[..2], "80.00"), None);
+    assert_eq!(attention_reason(&spread[..2], "79.99"), low("86.00"));
+    assert_eq!(attention_reason(&[], "10.00"), None, "nothing is invented");
+}
+
+#[test]
+fn failures_are_always_listed() {
+    let wide = ["10.00", "50.00", "80.00", "95.00", "99.00"];
+    assert_eq!(attention_reason(&wide, "40.00"), None);
+    let half = "less than half of its crop's usual 80.00 %";
+    assert_eq!(attention_reason(&wide, "39.99").as_deref(), Some(half));
+    for before in [&wide[..], &["0.00"; 5], &[]] {
+        let reason = attention_reason(before, "0.00");
+        assert_eq!(reason.as_deref(), Some("no usable seedlings"));
+    }
+    let dead = usable("now", MADE, "0.00").with("avg_germination_rate", "\"0.00\"");
+    let weak = sound("weak", MADE).with("avg_germination_rate", "\"43.74\"");
+    let others = (0..3).map(|number| sound(&format!("{number}"), MADE - 7 * DAY));
+    let html = page(&nursery(others.chain([dead, weak])), &[]);
+    let rows = &attention(&html)[0].rows;
+    let reasons: Vec<&str> = rows.iter().map(|row| row.reason.as_str()).collect();
+    let half = "germination less than half of the usual 87.50 %";
+    assert_eq!(reasons, ["nothing germinated", half]);
+    assert!(lead(&html).contains("2 batches failed."), "{}", lead(&html));
 }
 
 #[test]
 fn older_steps_and_other_crops_are_not_compared() {
-    let old = |place: i64| usable(&format!("o{place}"), MADE - (35 + place % 7) * DAY, "90.00");
-    let others = |place: i64| {
-        usable(&format!("x{place}"), MADE - 7 * DAY, "90.00").with("crop_type", "\"Leek\"")
-    };
-    let items = (0..6).map(old).chain((0..6).map(others));
-    let html = page(&nursery(items.chain([usable("now", MADE, "50.00")])), &[]);
-    let attention = section(&html, "attention");
-    assert!(
-        plain(attention).contains("one point, compared with at least three values. None."),
-        "{}",
-        plain(attention)
-    );
-    assert!(!attention.contains("<table"));
-}
-
-#[test]
-fn rounding_is_not_a_finding() {
-    let at = MADE - DAY;
-    let edge = [
-        sound("a", at),
-        sound("b", at).with("avg_non_germinated_seedlings", "\"16.02\""),
-        sound("c", at).with("avg_non_germinated_seedlings", "\"15.98\""),
-        sound("d", at).with("avg_non_usable_cells", "\"24.02\""),
-        sound("e", at).with("avg_non_usable_cells", "\"23.98\""),
-        // 87.51 % of 128 cells is 112.0128. The difference to 111.99 is within two roundings.
-        sound("f", at)
-            .with("avg_germination_rate", "\"87.51\"")
-            .with("avg_germinated_seedlings", "\"111.99\""),
-        sound("g", at)
-            .with("avg_usable_seedling_rate", "\"81.26\"")
-            .with("avg_usable_seedlings", "\"103.99\""),
-        sound("h", at)
-            .with("avg_usable_seedlings", "\"112.00\"")
-            .with("avg_non_usable_cells", "\"16.00\"")
-            .with("avg_usable_seedling_rate", "\"87.50\""),
-        sound("i", at)
-            .with("total_cells_per_tray", "null")
-            .with("avg_germination_rate", "\"100.00\"")
-            .with("avg_usable_seedling_rate", "\"0.00\""),
-        sound("j", MADE),
-    ];
-    let html = page(&nursery(edge), &[]);
-    assert_eq!(findings(&html), Vec::<String>::new());
-    assert!(plain(section(&html, "quality")).contains("No contradictions found."));
-}
-
-#[test]
-fn contradictory_figures_are_findings() {
-    let at = MADE - DAY;
-    let rate = |name: &str| format!("1 batch has a {name}");
-    let germination_rate =
-        rate("germination rate that does not match its germinated seedlings per cell");
-    let usable_rate = rate("usable rate that does not match its usable seedlings per cell");
-    let beyond = rate("rate below 0 or above 100 %");
-    let germination =
-        "1 batch has germinated and not germinated seedlings that do not add up to its cells"
-            .to_owned();
-    let usability =
-        "1 batch has usable seedlings and other cells that do not add up to its cells".to_owned();
-    let more = "1 batch has more usable seedlings than germinated ones".to_owned();
-    let empty = "1 batch has no figures at all".to_owned();
-    let crop = "1 batch has no crop".to_owned();
-    let cases = [
-        (
-            sound("x", at).with("avg_non_germinated_seedlings", "\"16.03\""),
-            vec![&germination],
-        ),
-        (
-            sound("x", at).with("avg_non_germinated_seedlings", "\"15.97\""),
-            vec![&germination],
-        ),
-        (
-            sound("x", at).with("avg_non_usable_cells", "\"24.03\""),
-            vec![&usability],
-        ),
-        (
-            sound("x", at).with("avg_germination_rate", "\"87.52\""),
-            vec![&germination_rate],
-        ),
-        (
-            sound("x", at)
-                .with("avg_germination_rate", "\"87.51\"")
-                .with("avg_germinated_seedlings", "\"111.98\""),
-            vec![&germination_rate],
-        ),
-        (
-            sound("x", at).with("avg_usable_seedling_rate", "\"81.27\""),
-            vec![&usable_rate],
-        ),
-        (
-            sound("x", at).with("avg_germination_rate", "\"100.01\""),
-            vec![&beyond, &germination_rate],
-        ),
-        (
-            sound("x", at).with("avg_usable_seedling_rate", "\"-0.01\""),
-            vec![&beyond, &usable_rate],
-        ),
-        (
-            sound("x", at)
-                .with("avg_usable_seedlings", "\"113.00\"")
-                .with("avg_non_usable_cells", "\"15.00\"")
-                .with("avg_usable_seedling_rate", "\"88.28\""),
-            vec![&more],
-        ),
-        (without_figures(sound("x", at)), vec![&empty]),
-        (
-            without_figures(sound("x", at)).with("number_of_images", "0"),
-            vec![&empty],
-        ),
-        (sound("x", at).with("crop_type", "null"), vec![&crop]),
-        (sound("x", at).with("crop_type", "\"\""), vec![&crop]),
-    ];
-    let told = [
-        (
-            sound("x", at).with("number_of_images", "0"),
-            "1 batch has figures but no images",
-        ),
-        (
-            sound("x", at).with("avg_coefficient_of_variation", "null"),
-            "1 batch is missing some figures",
-        ),
-        (sound("x", MADE + 1), "1 batch was created in the future"),
-    ]
-    .map(|(item, words)| (item, vec![words.to_owned()]));
-    let cases = cases.map(|(item, words)| (item, words.into_iter().cloned().collect::<Vec<_>>()));
-    for (item, words) in cases.into_iter().chain(told) {
-        let text = item.text();
-        let html = page(&nursery([sound("good", at), item]), &[]);
-        let words: Vec<String> = words
-            .iter()
-            .map(|words| format!("{words} such as lot x"))
-            .collect();
-        assert_eq!(findings(&html), words, "{text}");
-        // The finding is advice only: the batch still counts.
-        assert_eq!(facts(&html)["Batches"], "2");
+    // Before the four weeks, and in another crop, all is better.
+    let mut field = Field::default();
+    field.sow("Tomato", MONDAY - 5 * 7 * DAY, &["90.00"; 9]);
+    field.sow("Leek", MONDAY - 7 * DAY, &["90.00"; 9]);
+    field.sow("Tomato", MONDAY - 4 * 7 * DAY, &["52.00"; 3]);
+    for (rate, reason) in [
+        ("51.01", None),
+        ("51.00", Some("unusually low, its crop has 52.00 %")),
+    ] {
+        let mut field = field.clone();
+        let html = page(&field.sow("Tomato", MADE, &[rate]).service(), &[]);
+        let found = attention(&html);
+        let found = found.first().map(|crop| crop.rows[0].reason.as_str());
+        assert_eq!(found, reason, "{rate}");
+        let text = plain(section(&html, "attention"));
+        let none = "No batch of the newest week needs attention.";
+        assert_eq!(text.contains(none), reason.is_none(), "{text}");
     }
 }
 
 #[test]
-fn findings_have_a_count_and_name_the_first_three() {
-    let odd = |id: &str| sound(id, MADE - DAY).with("crop_type", "null");
-    let html = page(&nursery(["d", "b", "e", "a", "c"].map(odd)), &[]);
-    assert_eq!(
-        findings(&html),
-        ["5 batches have no crop such as lot a, lot b, lot c"]
-    );
-    assert!(html.contains("<em>no crop given</em>"));
-    assert_eq!(facts(&html)["Crops"], "0");
+fn the_worst_batches_are_listed_first() {
+    // Batches with warnings are sorted by rate.
+    let warned = |id: &str, days: i64, rate: &str| {
+        usable(id, MADE - days * DAY, rate).with("warnings", "true")
+    };
+    let nursery = nursery([
+        warned("a", 1, "80.00"),
+        warned("b", 1, "4.95"),
+        warned("c", 70, "39.34"),
+        warned("d", 40, "50.96"),
+        warned("h", 20, "70.00"),
+        warned("e", 140, "90.00"),
+        usable("f", MADE - 200 * DAY, "90.00"),
+        usable("g", MADE - 201 * DAY, "90.00"),
+    ]);
+    let html = page(&nursery, &[]);
+    let names = |rows: &[AttentionRow]| -> Vec<String> {
+        rows.iter().map(|row| row.name.clone()).collect()
+    };
+    let newest = attention(&html);
+    assert_eq!(names(&newest[0].rows), ["lot b", "lot a"]);
+    assert_eq!(newest[0].count, "2 of 2 batches");
+    // Older steps are folded away, the newest first.
+    assert_eq!(names(&older(&html)), ["lot h", "lot d", "lot c", "lot e"]);
+    let text = plain(section(&html, "attention"));
+    assert!(text.contains("Older weeks: 4 batches"), "{text}");
 }
 
 #[test]
-fn problems_with_received_batches_are_findings() {
-    let at = MADE - DAY;
-    let nursery = nursery([
-        sound("a", at),
-        sound("a", at).with("comment", "\"again\""),
-        sound("b", at).with("batch_creation_date", "\"some day\""),
-        sound("c", at).with("avg_germination_rate", "\"high\""),
-    ]);
-    let ended = report(&nursery, &[]);
-    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
-    assert_eq!(ended.stdout, "");
-    let html = page(&nursery, &["--lenient"]);
+fn crops_follow_in_the_order_of_the_table() {
+    let mut field = Field::default();
+    for (crop, newest) in [("A", "70.00"), ("B", "60.00"), ("C", "80.00")] {
+        field.sow(crop, MONDAY - 7 * DAY, &["80.00"; 5]);
+        field.sow(crop, MONDAY, &[newest; 3]);
+    }
+    field.batches.last_mut().unwrap().set("warnings", "true");
+    let html = page(&field.service(), &[]);
+    let found = attention(&html);
+    let crops: Vec<(&str, &str)> = found
+        .iter()
+        .map(|crop| (crop.name.as_str(), crop.count.as_str()))
+        .collect();
     assert_eq!(
-        findings(&html),
+        crops,
         [
-            "1 batch is missing some figures such as lot c",
-            "1 batch has no valid date and is not in any week or month such as lot b",
-            "1 batch arrived again with different content; the first version counts",
-            "2 batches break the interface; values that cannot be read count as missing",
+            ("B", "3 of 3 batches"),
+            ("A", "3 of 3 batches"),
+            ("C", "1 of 3 batches")
         ]
     );
-    // Its figures still count, although it is in no week.
-    assert_eq!(facts(&html)["Batches"], "3");
-    assert_eq!(rows(section(&html, "crops"))[1][1], "3");
-    assert_eq!(tiles(&html)[0][1], "2");
+    // A crop that is down has one line, and its batches need no reason of their own.
+    let line = "The whole crop is down, 20.00 points below its usual 80.00 %. Its lowest batches:";
+    assert_eq!(found[0].down.as_deref(), Some(line));
+    assert!(found[0].rows.iter().all(|row| row.reason.is_empty()));
+    assert_eq!(found[2].down, None);
+    assert_eq!(found[2].rows[0].reason, "warning");
+}
+
+/// Returns a week of `count` batches that are all low, and weeks before that are not.
+fn low_week(crop: &str, count: usize, rest: usize) -> Vec<Batch> {
+    let mut field = Field::default();
+    field.sow(crop, MONDAY - 7 * DAY, &["90.00"; 5]);
+    field.sow(crop, MONDAY, &vec!["60.00"; count]);
+    field.sow(crop, MONDAY, &vec!["90.00"; rest]);
+    field.batches
+}
+
+#[test]
+fn long_lists_are_folded_and_cut() {
+    // Of a crop that is down, twelve batches are shown; otherwise five. At most a hundred are on the page.
+    for (low, rest, shown) in [
+        (12, 0, 12),
+        (13, 0, 12),
+        (130, 0, 12),
+        (5, 9, 5),
+        (6, 9, 5),
+        (130, 140, 5),
+    ] {
+        let html = page(&nursery(low_week("Leek", low, rest)), &[]);
+        let found = attention(&html);
+        assert_eq!(found[0].down.is_some(), rest == 0);
+        assert_eq!(found[0].count, format!("{low} of {} batches", low + rest));
+        assert_eq!(found[0].rows.len(), low.min(100));
+        let list = section(&html, "attention");
+        let folded = parts(list, "<details><summary>", "</details>");
+        let at_once = low.min(100)
+            - folded
+                .first()
+                .map_or(0, |rows| rows.matches("<li>").count());
+        assert_eq!(at_once, shown, "{low} low and {rest} others");
+        let more = low.min(100) - shown;
+        let words = parts(list, "<details><summary>", "</summary>");
+        let expected = (more > 0).then(|| format!("{more} more"));
+        assert_eq!(words, Vec::from_iter(expected));
+        let left_out = format!("{} more are not listed.", low.saturating_sub(100));
+        assert_eq!(plain(list).contains(&left_out), low > 100);
+    }
+    // At most 500 in all.
+    let mut all = Field::default();
+    for crop in 0..7 {
+        let name = format!("Crop {crop}");
+        all.sow(&name, MONDAY - 7 * DAY, &["90.00"; 5]);
+        all.sow(&name, MONDAY, &["60.00"; 90]);
+    }
+    let html = page(&all.service(), &[]);
+    let found = attention(&html);
+    let rows: Vec<usize> = found.iter().map(|crop| crop.rows.len()).collect();
+    assert_eq!(rows, [90, 90, 90, 90, 90, 50, 0]);
+    assert!(lead(&html).contains("630 batches need attention."));
+    assert_eq!(found[6].count, "90 of 90 batches");
+}
+
+#[test]
+fn older_batches_are_cut_and_counted() {
+    let warned = |number: i64| {
+        let created = MADE - 7 * DAY - number * 3600;
+        sound(&format!("{number:02}"), created).with("warnings", "true")
+    };
+    for (count, words) in [
+        (1, "Older weeks: 1 batch"),
+        (50, "Older weeks: 50 batches"),
+        (51, "Older weeks: 51 batches, the newest 50"),
+    ] {
+        let html = page(
+            &nursery((0..count).map(warned).chain([sound("now", MADE)])),
+            &[],
+        );
+        let rows = older(&html);
+        assert_eq!(rows.len(), usize::try_from(count.min(50)).unwrap());
+        assert_eq!(rows[0].name, "lot 00");
+        let summary = parts(section(&html, "attention"), "<summary>", "</summary>");
+        assert_eq!(summary.into_iter().map(plain).collect::<Vec<_>>(), [words]);
+        assert_eq!(attention(&html), []);
+    }
+    let html = page(&nursery([sound("now", MADE)]), &[]);
+    assert!(!section(&html, "attention").contains("Older"));
+}
+
+#[test]
+fn a_row_has_link_day_and_comment() {
+    let item = sound("a", MADE - DAY)
+        .with("warnings", "true")
+        .with("comment", "\"asked the <supplier>\"")
+        .with("analysis_link", "\"https://analysis.example/1?a=1&b=2\"");
+    let html = page(&nursery([item]), &[]);
+    let section = section(&html, "attention");
+    let text = plain(section);
+    let row = "lot a 81.25 % warning 9 June 2026, asked the <supplier>";
+    assert!(text.contains(row), "{text}");
+    assert!(section.contains("href=\"https://analysis.example/1?a=1&#38;b=2\""));
+    let item = sound("a", MADE).with("warnings", "true");
+    let item = super::without_figures(item);
+    let html = page(&nursery([item]), &[]);
+    assert_eq!(
+        attention(&html)[0].rows[0].reason,
+        "warning, no measurements"
+    );
 }

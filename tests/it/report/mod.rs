@@ -1,21 +1,35 @@
 //! `report`: the page, and its figures compared with those of an export.
 
+// Reads the parts of the page.
+mod reading;
+
+// The expected texts about the newest step.
+mod expected;
+
 // Every figure, recomputed from an export.
 mod figures;
 
-// What needs attention: targets, outliers, findings.
+// The batches that need attention.
 mod attention;
+
+// Contradictions in the data.
+mod quality;
 
 // The page as a whole: the same for any source, complete, self-contained.
 mod page;
 
-// Steps of time: which are compared, partial or in the future.
+// Large nurseries, long texts.
+mod sizes;
+
+// Steps of time: named, partial or in the future.
 mod steps;
 
-// Values that are left out, targets, charts.
+// Targets.
+mod targets;
+
+// Values that are left out, and charts.
 mod values;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -25,17 +39,22 @@ use crate::fake::{Answer, Batch, DECIMALS, FakeService, token};
 use crate::harness::{Output, Service, trayscan};
 
 pub(crate) use page::assert_self_contained;
+pub(crate) use reading::plain;
 
 /// The time of the report: a Wednesday at noon.
 pub(crate) const MADE: i64 = 1_781_092_800;
-const MADE_TEXT: &str = "2026-06-10 12:00";
+const MADE_TEXT: &str = "10 June 2026, 12:00";
 
 /// Runs `report` at the time `MADE`. Asserts that the output contains no secrets.
 pub(crate) fn report(service: &impl Service, args: &[&str]) -> Output {
+    report_at(MADE, service, args)
+}
+
+fn report_at(made: i64, service: &impl Service, args: &[&str]) -> Output {
     let mut command = trayscan(&["report"]);
     command.service(service);
     command
-        .env("SOURCE_DATE_EPOCH", MADE.to_string())
+        .env("SOURCE_DATE_EPOCH", made.to_string())
         .args(args);
     let ended = command.output();
     let [_, _, secret] = service.access();
@@ -48,7 +67,12 @@ pub(crate) fn report(service: &impl Service, args: &[&str]) -> Output {
 /// Returns the page of a run that must succeed.
 #[track_caller]
 pub(crate) fn page(service: &impl Service, args: &[&str]) -> String {
-    let ended = report(service, args);
+    page_at(MADE, service, args)
+}
+
+#[track_caller]
+fn page_at(made: i64, service: &impl Service, args: &[&str]) -> String {
+    let ended = report_at(made, service, args);
     assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
     assert!(ended.stdout.ends_with("</html>"), "{args:?}");
     ended.stdout
@@ -66,90 +90,6 @@ fn ready(batches: &[String]) -> FakeService {
         let next = (place + 1 < pages.len()).then(|| (place + 1).to_string());
         Answer::ok(fake::page(&pages[place..=place], next.as_deref()))
     })
-}
-
-// Parsing the page.
-
-/// Returns the text between each `start` and the next `end`.
-fn parts<'a>(html: &'a str, start: &str, end: &str) -> Vec<&'a str> {
-    let pieces = html.split(start).skip(1);
-    pieces
-        .map(|piece| piece.split(end).next().unwrap())
-        .collect()
-}
-
-/// Returns the visible text: no tags, no escapes, single spaces.
-pub(crate) fn plain(html: &str) -> String {
-    let mut text = String::new();
-    for (place, piece) in html.split('<').enumerate() {
-        let shown = match place {
-            0 => piece,
-            _ => piece.split_once('>').unwrap().1,
-        };
-        text.push_str(shown);
-    }
-    for (escape, character) in [
-        ("&#60;", "<"),
-        ("&#62;", ">"),
-        ("&#34;", "\""),
-        ("&#39;", "'"),
-        ("&nbsp;", " "),
-        ("\u{a0}", " "),
-        ("&#38;", "&"),
-    ] {
-        text = text.replace(escape, character);
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the section with the heading `id`.
-fn section<'a>(html: &'a str, id: &str) -> &'a str {
-    let start = format!("aria-labelledby=\"{id}\"");
-    let found = parts(html, &start, "</section>");
-    assert_eq!(found.len(), 1, "{id}");
-    found[0]
-}
-
-/// Returns the cells of each row, without the text for screen readers.
-fn rows(table: &str) -> Vec<Vec<String>> {
-    let rows = parts(table, "<tr>", "</tr>").into_iter().map(|row| {
-        let row = row.replace("<th", "<td").replace("</th>", "</td>");
-        let cells = parts(&row, "<td", "</td>").into_iter().map(|cell| {
-            let cell = cell.split("<span class=\"unseen\">").next().unwrap();
-            // Join the list of reasons.
-            plain(&format!("<{}", cell.replace("</li><li>", "; ")))
-        });
-        cells.collect()
-    });
-    rows.collect()
-}
-
-/// Returns the name, value and changes of each tile.
-fn tiles(html: &str) -> Vec<Vec<String>> {
-    let tiles = parts(section(html, "tiles"), "<li>", "</li>");
-    let spans = |tile: &str| {
-        let tile = tile
-            .replace("<span aria-hidden=\"true\">", "")
-            .replace("</span> ", " ");
-        parts(&tile, "<span", "</span>")
-            .into_iter()
-            .map(|span| plain(&format!("<{span}")))
-            .collect()
-    };
-    tiles.into_iter().map(spans).collect()
-}
-
-fn findings(html: &str) -> Vec<String> {
-    let found = parts(section(html, "quality"), "<li>", "</li>");
-    found.into_iter().map(plain).collect()
-}
-
-fn facts(html: &str) -> BTreeMap<String, String> {
-    let facts = parts(html, "<div><dt>", "</dd></div>").into_iter();
-    facts
-        .map(|fact| fact.split_once("</dt><dd>").unwrap())
-        .map(|(name, value)| (plain(name), plain(value)))
-        .collect()
 }
 
 pub(crate) fn config(folder: &Path, text: &str) -> String {

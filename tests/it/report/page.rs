@@ -2,17 +2,15 @@
 
 use std::fs;
 
-use serde_json::json;
 use tempfile::TempDir;
 
 use super::figures::exported;
-use super::{
-    MADE, MADE_TEXT, config, facts, findings, nursery, page, parts, plain, ready, report, rows,
-    section, sound, tiles, usable, without_figures,
+use super::reading::{
+    body_rows, crops, facts, findings, headings, lead, parts, plain, section, tiles,
 };
+use super::{MADE, MADE_TEXT, config, nursery, page, report, sound, usable, without_figures};
 use crate::archives::ArchiveFile;
 use crate::fake::live::{DAY, Order};
-use crate::fake::{Batch, second};
 use crate::files::names;
 use crate::harness::{Server, run, trayscan};
 use crate::manifest::receipt;
@@ -24,56 +22,16 @@ fn batches_without_a_date_are_still_shown() {
     let html = page(&nursery([undated]), &["--lenient"]);
     assert_eq!(facts(&html)["Batches"], "1");
     assert!(!html.contains("No batches in this range"), "{html}");
-    assert_eq!(rows(section(&html, "crops"))[1][2], "87.50 [87.50, 87.50]");
+    assert_eq!(
+        body_rows(section(&html, "range"))[0][3],
+        "87.50 [87.50, 87.50]"
+    );
     assert_eq!(findings(&html).len(), 2);
-    assert!(!html.contains("id=\"tiles\"") && !html.contains("id=\"trends\""));
-}
-
-#[test]
-fn steps_have_calendar_names() {
-    let items =
-        ["2024-12-30T00:00:00Z", "2025-01-05T23:59:59Z"].map(|date| sound(date, second(date)));
-    let nursery = nursery(items);
-    for (step, name, count) in [
-        ("day", "5 January 2025, UTC", "1"),
-        (
-            "week",
-            "Week 2025-W01, 30 December 2024 to 5 January 2025, UTC",
-            "2",
-        ),
-        (
-            "month",
-            "Month 2025-01, 1 January 2025 to 31 January 2025, UTC",
-            "1",
-        ),
-    ] {
-        let html = page(&nursery, &["--step", step]);
-        let period = plain(parts(&html, "<p class=\"period\">", "</p>")[0]);
-        assert_eq!(period, name);
-        assert_eq!(tiles(&html)[0][..2], ["Batches", count]);
-        let title = plain(parts(&html, "<title>", "</title>")[0]);
-        assert_eq!(
-            title,
-            format!("Tray scans, {}", name.split(", ").next().unwrap())
-        );
-    }
-}
-
-#[test]
-fn the_newest_step_is_marked_as_running_until_it_ends() {
-    // The week of 2026-06-01 ends when the week of `MADE` starts.
-    let over = page(&nursery([sound("a", MADE - 7 * DAY)]), &[]);
-    assert!(!over.contains("class=\"pill\""));
-    let running = page(&nursery([sound("a", MADE)]), &[]);
-    assert!(running.contains("<span class=\"pill\">still running, 3 of 7 days</span>"));
     assert_eq!(
-        facts(&over)["Newest batch"],
-        "2026-06-03 12:00 UTC, 7 days before this report"
+        lead(&html),
+        "No batch has a valid date, so nothing can be compared."
     );
-    assert_eq!(
-        facts(&running)["Newest batch"],
-        format!("{MADE_TEXT} UTC, less than an hour before this report")
-    );
+    assert_eq!(headings(&html), ["verdict", "more", "range", "quality"]);
 }
 
 #[test]
@@ -81,23 +39,51 @@ fn few_or_no_batches_still_make_a_page() {
     let none = page(&nursery([]), &[]);
     assert!(none.contains("No batches in this range"));
     assert!(!none.contains("<svg") && !none.contains("href="));
+    assert_eq!(headings(&none), Vec::<&str>::new());
     let one = page(&nursery([sound("a", MADE)]), &[]);
     assert_eq!(
-        rows(section(&one, "crops"))[1][..4],
+        headings(&one),
         [
-            "Tomato",
-            "1",
-            "87.50 [87.50, 87.50]",
-            "81.25 [81.25, 81.25]"
+            "verdict",
+            "crops",
+            "attention",
+            "tiles",
+            "trends",
+            "more",
+            "range",
+            "quality"
         ]
     );
     assert_eq!(
-        tiles(&one)[1],
-        ["Germination", "87.50 %", "· no batches before this week"]
+        crops(&one)[0],
+        [
+            "Tomato",
+            "81.25",
+            "too few to compare",
+            "",
+            "1",
+            "87.50",
+            "6.25",
+            "15.00",
+            "100.00"
+        ]
     );
-    let nulls = page(&nursery([without_figures(sound("a", MADE))]), &[]);
     assert_eq!(
-        rows(section(&nulls, "crops"))[1][..7],
+        body_rows(section(&one, "range"))[0][..4],
+        [
+            "Tomato",
+            "1",
+            "81.25 [81.25, 81.25]",
+            "87.50 [87.50, 87.50]"
+        ]
+    );
+    assert!(lead(&one).contains("Too few batches to judge"));
+    let not_compared = "not enough batches to compare (at least 3 of a crop)";
+    assert_eq!(tiles(&one)[1], ["Usable", "–", not_compared]);
+    let nulls = page(&nursery([without_figures(sound("a", MADE))]), &[]);
+    assert_eq!(crops(&nulls)[0][..3], ["Tomato", "–", "too few to compare"]);
+    assert_eq!(
+        body_rows(section(&nulls, "range"))[0],
         ["Tomato", "1", "–", "–", "–", "–", "–"]
     );
     assert_eq!(tiles(&nulls)[4][1], "–");
@@ -286,11 +272,8 @@ fn conditions_filter_and_are_shown() {
         facts(&html)["Filter"],
         "crop_type=Tomato, avg_usable_seedling_rate>90"
     );
-    assert_eq!(
-        rows(section(&html, "crops")).len(),
-        3,
-        "header, tomatoes, all"
-    );
+    assert_eq!(crops(&html).len(), 1, "only tomatoes");
+    assert_eq!(body_rows(section(&html, "range")).len(), 1);
 }
 
 #[test]
@@ -443,70 +426,4 @@ fn the_file_is_written_atomically() {
     assert_eq!(nursery.asked(), asked, "must fail before any request");
     let ended = report(&nursery, &["--start", "2030"]);
     assert_eq!(ended.code, Some(0), "a page without batches");
-}
-
-/// A year of batches, spread over `crops` and over all rates.
-fn year(batches: i64, crops: i64, link: &str) -> Vec<String> {
-    let text = |number: i64| {
-        let crop = number * number % crops;
-        let name = format!("Sowing {number} of a nursery that writes long names");
-        let rate = |hundredths: i64| format!("\"{}.{:02}\"", hundredths / 100, hundredths % 100);
-        let germination = 10_000 - number * 7919 % 9_000;
-        let usable = germination - number * 104_729 % germination.min(4_000);
-        Batch::new(&format!("{number:06}"))
-            .created_at(MADE - number * 365 * DAY / batches)
-            .with("batch_name", json!(name))
-            .with(
-                "crop_type",
-                format!("\"Crop number {crop} with a cultivar's name\""),
-            )
-            .with("avg_germination_rate", rate(germination))
-            .with("avg_usable_seedling_rate", rate(usable))
-            .with("avg_germinated_seedlings", rate(germination * 128 / 100))
-            .with("avg_usable_seedlings", rate(usable * 128 / 100))
-            .with("avg_coefficient_of_variation", rate(number * 31 % 6_000))
-            .with("analysis_link", format!("\"{link}{number}\""))
-            .with("warnings", number % 50 == 0)
-            .text()
-    };
-    (0..batches).map(text).collect()
-}
-
-#[test]
-fn a_year_of_a_large_nursery_stays_below_one_mebibyte() {
-    let link =
-        "https://analysis.example/sessions/2026/some-long-path/0123456789abcdef0123456789abcdef/";
-    for (batches, crops) in [(50_000, 16), (20_000, 300)] {
-        let service = ready(&year(batches, crops, link));
-        let html = page(&service, &[]);
-        assert_self_contained(&html);
-        assert_eq!(facts(&html)["Batches"], batches.to_string());
-        assert_eq!(
-            facts(&html)["Crops"],
-            expected_crops(&html, crops),
-            "{crops}"
-        );
-        eprintln!("{batches} batches, {crops} crops: {} bytes", html.len());
-    }
-}
-
-/// Returns the expected number of crops: squares leave some crops without a batch.
-fn expected_crops(html: &str, crops: i64) -> String {
-    let expected = (0..crops).map(|number| number * number % crops);
-    let expected = expected.collect::<std::collections::BTreeSet<_>>().len();
-    let listed = rows(section(html, "crops")).len() - 2;
-    assert_eq!(listed, expected.min(100));
-    expected.to_string()
-}
-
-#[test]
-fn long_links_do_not_make_a_long_page() {
-    let link = format!("https://analysis.example/?{}", "a=1&'".repeat(390));
-    let html = page(&ready(&year(1000, 1000, &link)), &["--step", "day"]);
-    assert_self_contained(&html);
-    // Links that fit are kept.
-    assert!(html.matches("analysis.example").count() > 30);
-    let longer = format!("https://analysis.example/{}", "a".repeat(2000));
-    let html = page(&ready(&year(20, 2, &longer)), &[]);
-    assert!(!html.contains("analysis.example"));
 }

@@ -1,10 +1,14 @@
-//! Steps of time: which are compared, partial or in the future.
+//! Steps of time: named, cut by the range, still running or in the future.
 
-use super::attention::body_rows;
-use super::{MADE, facts, findings, nursery, page, section, sound, tiles, usable};
+use super::reading::{
+    attention, column, crops, facts, findings, freshness, headings, lead, parts, plain, section,
+    tiles,
+};
+use super::{MADE, MADE_TEXT, nursery, page, sound, usable};
 use crate::archives::ArchiveFile;
 use crate::fake::live::{DAY, LiveService};
 use crate::fake::second;
+use crate::judge::Field;
 
 /// Returns a nursery with `counts` batches per week, all on Thursday, the last full week first.
 pub(super) fn weeks(counts: &[i64]) -> LiveService {
@@ -18,70 +22,117 @@ pub(super) fn weeks(counts: &[i64]) -> LiveService {
     nursery(items.collect::<Vec<_>>())
 }
 
+/// Returns how the page names the newest step.
+fn period(html: &str) -> String {
+    let period = parts(html, "<time class=\"period\"", "</time>")[0];
+    plain(&format!("<{period}"))
+}
+
 #[test]
-fn only_steps_entirely_in_the_range_are_compared() {
-    let nursery = weeks(&[5, 3, 4, 2, 1, 7]);
-    let end = ["--end", "2026-06-07"];
-    for (start, one, several) in [
-        ("2026-06-01", "· the week before is not in this range", ""),
+fn steps_have_calendar_names() {
+    let items =
+        ["2024-12-30T00:00:00Z", "2025-01-05T23:59:59Z"].map(|date| sound(date, second(date)));
+    let nursery = nursery(items);
+    for (step, iso, title, name, count) in [
         (
-            "2026-05-26",
-            "· the week before is only partly in this range",
-            "",
+            "day",
+            "2025-01-05",
+            "5 January 2025",
+            "5 January 2025:",
+            "1",
         ),
         (
-            "2026-05-20",
-            "▲ 2 more than the week before",
-            "· only one of the four weeks before is in this range",
+            "week",
+            "2025-W01",
+            "Week 1",
+            "Week 1 (30 December 2024 to 5 January 2025):",
+            "2",
+        ),
+        ("month", "2025-01", "January 2025", "January 2025:", "1"),
+    ] {
+        let html = page(&nursery, &["--step", step]);
+        assert_eq!(period(&html), name);
+        assert!(html.contains(&format!("<time class=\"period\" datetime=\"{iso}\">")));
+        assert_eq!(tiles(&html)[0], ["Batches", count, "of 1 crop"]);
+        let shown = plain(parts(&html, "<title>", "</title>")[0]);
+        assert_eq!(shown, format!("Tray scans, {title}"));
+        let heading = plain(parts(section(&html, "crops"), "<h2 id=\"crops\">", "</h2>")[0]);
+        assert_eq!(heading, format!("By crop, newest {step}"));
+    }
+}
+
+#[test]
+fn the_newest_step_is_marked_as_running_until_it_ends() {
+    // The week of 2026-06-01 ends when the week of `MADE` starts.
+    let over = page(&nursery([sound("a", MADE - 7 * DAY)]), &[]);
+    assert_eq!(period(&over), "Week 23 (1 to 7 June 2026):");
+    assert_eq!(
+        freshness(&over),
+        "Newest batch: 3 June 2026, 12:00, 7 days ago"
+    );
+    let running = nursery([sound("a", MADE)]);
+    for (step, name, share) in [
+        (
+            "day",
+            "10 June 2026 (12 of 24 hours so far):",
+            "12 of 24 hours so far",
         ),
         (
-            "2026-05-18",
-            "▲ 2 more than the week before",
-            "▲ 1.5 more than the median of the two weeks before in this range",
+            "week",
+            "Week 24 (8 to 14 June 2026, 3 of 7 days so far):",
+            "3 of 7 days so far",
         ),
         (
-            "2026-05-11",
-            "▲ 2 more than the week before",
-            "▲ 2 more than the median of the three weeks before in this range",
-        ),
-        (
-            "2026-05-04",
-            "▲ 2 more than the week before",
-            "▲ 2.5 more than the median of the four weeks before",
+            "month",
+            "June 2026 (10 of 30 days so far):",
+            "10 of 30 days so far",
         ),
     ] {
-        let html = page(&nursery, &[&["--start", start], &end[..]].concat());
-        let batches = ["Batches", "5", one, several];
-        let batches = batches.into_iter().filter(|words| !words.is_empty());
-        assert_eq!(tiles(&html)[0], batches.collect::<Vec<_>>(), "{start}");
-        let usable = &tiles(&html)[2];
-        assert_eq!(usable[1], "81.25 %");
-        let is_known = !one.starts_with('·');
-        let expected = if is_known {
-            "= same as the week before"
-        } else {
-            one
-        };
-        assert_eq!(usable[2], expected, "{start}");
-        assert!(!html.contains("class=\"pill\""), "{start}");
+        let html = page(&running, &["--step", step]);
+        assert_eq!(period(&html), name);
+        assert_eq!(tiles(&html)[0][2], format!("of 1 crop, {share}"));
+        let newest = format!("Newest batch: {MADE_TEXT}, less than an hour ago");
+        assert_eq!(freshness(&html), newest);
     }
-    // Without a range, the first step is complete and has no predecessor.
-    let html = page(&weeks(&[5, 3]), &[]);
-    assert_eq!(
-        tiles(&html)[0],
-        ["Batches", "5", "▲ 2 more than the week before"]
-    );
-    // Empty weeks are used for comparison if they are in the range.
-    let html = page(&weeks(&[5]), &["--start", "2026-05-04"]);
-    assert_eq!(
-        tiles(&html)[0],
-        [
-            "Batches",
-            "5",
-            "▲ 5 more than the week before",
-            "▲ 5 more than the median of the four weeks before"
-        ]
-    );
+}
+
+#[test]
+fn only_batches_in_the_range_are_compared() {
+    let mut field = Field::default();
+    let thursday = second("2026-06-04T06:00:00Z");
+    for (week, rate) in ["70.00", "80.00", "90.00", "90.00", "90.00", "10.00"]
+        .into_iter()
+        .enumerate()
+    {
+        let created = thursday - 7 * DAY * i64::try_from(week).unwrap();
+        field.sow("Leek", created, &[rate; 3]);
+    }
+    let nursery = field.service();
+    for (start, change, count) in [
+        ("2026-06-01", "too few to compare", "–"),
+        // Two of the three batches of the week before.
+        ("2026-05-28T06:00:01Z", "too few to compare", "–"),
+        ("2026-05-28", "▼ −10.00, down", "−10.00 points"),
+        // Now the weeks before differ too much from each other.
+        ("2026-05-18", "−15.00, as usual", "−15.00 points"),
+        ("2026-05-04", "▼ −20.00, down", "−20.00 points"),
+        // The week before those four does not count.
+        ("2026-01-01", "▼ −20.00, down", "−20.00 points"),
+    ] {
+        let html = page(&nursery, &["--start", start, "--end", "2026-06-07"]);
+        assert_eq!(crops(&html)[0][2], change, "{start}");
+        assert_eq!(tiles(&html)[1][..2], ["Usable", count], "{start}");
+        assert_eq!(period(&html), "Week 23 (1 to 7 June 2026):");
+    }
+    // A batch is compared with the four weeks before too, as far as they are in the range.
+    for (start, usual) in [("2026-05-28", "80.00"), ("2026-05-04", "90.00")] {
+        let html = page(&nursery, &["--start", start, "--end", "2026-06-07"]);
+        let line = attention(&html)[0].down.clone().unwrap();
+        assert!(
+            line.contains(&format!("below its usual {usual} %")),
+            "{line}"
+        );
+    }
 }
 
 #[test]
@@ -94,74 +145,33 @@ fn a_step_cut_by_the_range_is_marked_as_partial() {
             &["--start", "2026-06-03", "--end", "2026-06-07"],
             "5 of 7 days",
         ),
+        (&["--end", "2026-06-07T23:59:58Z"], "not quite 7 days"),
     ] {
         let html = page(&nursery, args);
-        assert!(
-            html.contains(&format!("<span class=\"pill\">{part}</span>")),
-            "{args:?}"
-        );
-        let not_compared = format!("· {part}; not compared");
-        assert_eq!(tiles(&html)[0], ["Batches", "5", &not_compared]);
-        let comparison = &tiles(&html)[1][2];
-        let is_known = args.len() == 2;
         assert_eq!(
-            comparison == "= same as the week before",
-            is_known,
-            "{comparison}"
+            period(&html),
+            format!("Week 23 (1 to 7 June 2026, {part}):")
         );
+        let note = format!("of 1 crop, {part}");
+        assert_eq!(tiles(&html)[0], ["Batches", "5", &note]);
+        // The rates are compared all the same, if there are any before.
+        let change = &column(&html, "against its own four weeks before")["Tomato"];
+        let is_known = !args.contains(&"--start");
+        assert_eq!(change == "0.00, as usual", is_known, "{change}");
     }
     let html = page(&nursery, &["--end", "2026-06-07"]);
-    assert!(!html.contains("class=\"pill\""));
+    assert_eq!(period(&html), "Week 23 (1 to 7 June 2026):");
 }
 
 #[test]
-fn an_archive_that_starts_or_ends_within_a_step_has_a_partial_step() {
-    let nursery = nursery([sound("a", MADE - 9 * DAY), sound("b", MADE - 2 * DAY)]);
-    let shelf = ArchiveFile::new();
-    shelf.complete(&nursery, &["--start", "2026-06-03"]);
-    let html = page(&nursery, &["--archive", shelf.path.to_str().unwrap()]);
-    assert_eq!(
-        tiles(&html)[1][2],
-        "· the week before is only partly in this range"
-    );
-}
-
-#[test]
-fn a_batch_is_not_compared_with_a_partial_step() {
-    let before =
-        (0..3).map(|number| usable(&format!("p{number}"), MADE - (7 + number) * DAY, "90.00"));
-    let nursery = nursery(before.chain([usable("now", MADE - 60, "50.00")]));
-    for (start, noticed) in [("2026-06-01", true), ("2026-06-01T00:00:01Z", false)] {
-        let html = page(&nursery, &["--start", start]);
-        let list = section(&html, "attention");
-        assert_eq!(list.contains("points below its crop"), noticed, "{start}");
-        assert!(list.contains("Only weeks entirely in this range are compared."));
+fn an_archive_that_starts_within_a_step_has_a_partial_step() {
+    let nursery = nursery([sound("a", MADE - 9 * DAY), sound("b", MADE - 7 * DAY)]);
+    for (start, part) in [("2026-06-01", ""), ("2026-06-03", ", 5 of 7 days")] {
+        let shelf = ArchiveFile::new();
+        shelf.complete(&nursery, &["--start", start]);
+        let html = page(&nursery, &["--archive", shelf.path.to_str().unwrap()]);
+        assert_eq!(period(&html), format!("Week 23 (1 to 7 June 2026{part}):"));
     }
-}
-
-#[test]
-fn the_worst_batches_are_listed_first() {
-    // Batches with warnings are sorted by rate.
-    let warned = |id: &str, days: i64, rate: &str| {
-        usable(id, MADE - days * DAY, rate).with("warnings", "true")
-    };
-    let nursery = nursery([
-        warned("a", 1, "80.00"),
-        warned("b", 1, "4.95"),
-        warned("c", 70, "39.34"),
-        warned("d", 40, "50.96"),
-        warned("h", 20, "70.00"),
-        warned("e", 140, "90.00"),
-        usable("f", MADE - 200 * DAY, "90.00"),
-        usable("g", MADE - 201 * DAY, "90.00"),
-    ]);
-    let html = page(&nursery, &[]);
-    let list = body_rows(section(&html, "attention"));
-    let names: Vec<&str> = list.iter().map(|row| row[1].as_str()).collect();
-    assert_eq!(
-        names,
-        ["lot b", "lot a", "lot h", "lot c", "lot d", "lot e"]
-    );
 }
 
 #[test]
@@ -172,20 +182,34 @@ fn a_future_batch_does_not_become_the_newest_step() {
         sound("late", second("2031-05-01T06:00:00Z")),
     ];
     let html = page(&nursery(items), &[]);
-    assert!(html.contains("<title>Tray scans, Week 2026-W24</title>"));
+    assert!(html.contains("<title>Tray scans, Week 24</title>"));
     assert_eq!(tiles(&html)[0][1], "1");
-    assert_eq!(tiles(&html)[1][2], "= same as the week before");
     assert_eq!(facts(&html)["Batches"], "3");
     assert_eq!(
-        facts(&html)["Newest batch"],
-        "2026-06-09 12:00 UTC, 24 hours before this report"
+        freshness(&html),
+        "Newest batch: 9 June 2026, 12:00, 24 hours ago"
     );
     assert_eq!(
         findings(&html),
         ["1 batch was created in the future such as lot late"]
     );
     assert!(!section(&html, "trends").contains("2031"));
-    // With only a future batch, the page has no step.
+    // It needs no attention now, whatever it is like.
+    let items = [
+        sound("a", MADE - DAY),
+        usable("late", MADE + 30 * DAY, "0.00").with("warnings", "true"),
+    ];
+    let html = page(&nursery(items), &[]);
+    assert_eq!(attention(&html), []);
+    assert!(!section(&html, "attention").contains("lot late"));
+    // If there is nothing else, it is the newest step.
     let html = page(&nursery([sound("late", MADE + 30 * DAY)]), &[]);
-    assert!(!html.contains("id=\"tiles\"") && html.contains("id=\"crops\""));
+    let name = "Week 28 (6 to 12 July 2026, 0 of 7 days so far):";
+    assert_eq!(period(&html), name);
+    assert_eq!(
+        freshness(&html),
+        "Newest batch: 10 July 2026, 12:00, in the future"
+    );
+    assert_eq!(headings(&html)[0], "verdict");
+    assert!(lead(&html).contains("Too few batches to judge"));
 }

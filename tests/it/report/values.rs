@@ -1,15 +1,10 @@
-//! Values that are left out, targets, charts.
-
-use std::collections::BTreeMap;
-use std::fs;
+//! Values that are left out, and charts.
 
 use tempfile::TempDir;
 
+use super::reading::{facts, findings, parts, plain, rows, section};
 use super::steps::weeks;
-use super::{
-    MADE, config, facts, findings, nursery, page, parts, plain, report, rows, section, sound,
-    usable,
-};
+use super::{MADE, config, nursery, page, report, sound, usable};
 use crate::archives::ArchiveFile;
 use crate::fake::Batch;
 use crate::fake::live::DAY;
@@ -54,80 +49,6 @@ fn batches_left_out_of_figures_are_reported() {
     assert!(html.contains("the first version counts") && !html.contains("nothing left out"));
     let odd = sound("a", at).with("avg_non_usable_cells", "\"1.00\"");
     assert!(page(&nursery([odd]), &[]).contains("nothing left out"));
-}
-
-#[test]
-fn a_target_is_met_if_all_its_limits_are() {
-    let at = MADE - DAY;
-    let crop = |id: &str, crop: &str| sound(id, at).with("crop_type", format!("\"{crop}\""));
-    let nursery = nursery([
-        crop("a", "Germinates"),
-        crop("b", "Uneven"),
-        crop("c", "Good"),
-        crop("d", "Open").with("avg_coefficient_of_variation", "null"),
-        crop("e", "Two"),
-    ]);
-    let folder = TempDir::new().unwrap();
-    let config = config(
-        folder.path(),
-        "[targets.Germinates]\ngermination_rate_min = 95\n\
-         [targets.Uneven]\nusable_rate_min = 80\ncoefficient_of_variation_max = 14.99\n\
-         [targets.Good]\nusable_rate_min = 81.25\ngermination_rate_min = 87.5\ncoefficient_of_variation_max = 150\n\
-         [targets.Open]\nusable_rate_min = 80\ncoefficient_of_variation_max = 20\n\
-         [targets.Two]\nusable_rate_min = 90\ngermination_rate_min = 90\n",
-    );
-    let html = page(&nursery, &["--config", &config]);
-    let table = rows(section(&html, "crops"));
-    let judged: BTreeMap<&str, &str> = table[1..]
-        .iter()
-        .map(|row| (row[0].as_str(), row[8].as_str()))
-        .collect();
-    assert_eq!(judged["Germinates"], "✗ missed: germination 95 %");
-    assert_eq!(judged["Uneven"], "✗ missed: CV 14.99 %");
-    assert_eq!(
-        judged["Good"],
-        "✓ met: usable 81.25 %, germination 87.5 %, CV 150 %"
-    );
-    assert_eq!(judged["Open"], "no values for CV 20 %");
-    assert_eq!(judged["Two"], "✗ missed: usable 90 %, germination 90 %");
-    assert!(html.contains("The dashed line is your target."));
-    // Without the line, the legend does not mention it.
-    let other = "[targets.Germinates]\ngermination_rate_min = 95\n";
-    fs::write(&config, other).unwrap();
-    let html = page(&nursery, &["--config", &config]);
-    assert!(!html.contains("The dashed line") && section(&html, "crops").contains("target-missed"));
-}
-
-#[test]
-fn a_misspelled_crop_in_a_target_gets_a_suggestion() {
-    let at = MADE - DAY;
-    let nursery = nursery([
-        sound("a", at),
-        sound("b", at).with("crop_type", "\"Lettuce\""),
-    ]);
-    let folder = TempDir::new().unwrap();
-    for (target, note) in [
-        (
-            "tomatoe",
-            Some("`[targets.\"tomatoe\"]`; did you mean \"Tomato\"?"),
-        ),
-        ("Lettuce", None),
-        ("Chrysanthemum", None),
-    ] {
-        let text = format!("[targets.{target}]\nusable_rate_min = 10\n");
-        let config = config(folder.path(), &text);
-        let ended = report(&nursery, &["--config", &config]);
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        match note {
-            Some(note) => assert!(ended.stderr.contains(note), "{}", ended.stderr),
-            None => assert!(!ended.stderr.contains("did you mean"), "{}", ended.stderr),
-        }
-        assert_eq!(ended.stdout.contains(">target</th>"), target == "Lettuce");
-    }
-    // A crop with its own target is not suggested.
-    let text = "[targets.Tomatoe]\nusable_rate_min = 10\n[targets.Tomato]\nusable_rate_min = 10\n";
-    let ended = report(&nursery, &["--config", &config(folder.path(), text)]);
-    assert!(!ended.stderr.contains("did you mean"), "{}", ended.stderr);
 }
 
 #[test]
@@ -228,24 +149,6 @@ fn email_addresses_in_conditions_are_shown_only_on_request() {
 }
 
 #[test]
-fn a_narrowly_missed_target_is_shown_with_enough_digits() {
-    let nursery = nursery([
-        usable("a", MADE, "89.999"),
-        sound("b", MADE).with("avg_coefficient_of_variation", "\"15.0001\""),
-    ]);
-    let folder = TempDir::new().unwrap();
-    let text = "[targets.Tomato]\nusable_rate_min = 90\ncoefficient_of_variation_max = 15\n";
-    let config = config(folder.path(), text);
-    let html = page(&nursery, &["--config", &config]);
-    let text = plain(section(&html, "attention"));
-    assert!(
-        text.contains("usable 0.001 points below target (90 %)"),
-        "{text}"
-    );
-    assert!(text.contains("CV 15.0001 % above target (15 %)"), "{text}");
-}
-
-#[test]
 fn config_errors_are_reported_with_an_archive_too() {
     let server = Server::start(&["--batches", "20"]);
     let shelf = ArchiveFile::new();
@@ -328,8 +231,14 @@ fn a_page_about_one_crop_has_a_control_chart() {
     }
     let table = rows(&found);
     assert_eq!(table.len(), 13);
-    assert_eq!(table[1], ["lot 11", "2026-05-30 12:00", "91.00", "within"]);
-    assert_eq!(table[5], ["lot 07", "2026-06-03 12:00", "20.00", "outside"]);
+    assert_eq!(
+        table[1],
+        ["lot 11", "30 May 2026, 12:00", "91.00", "within"]
+    );
+    assert_eq!(
+        table[5],
+        ["lot 07", "3 June 2026, 12:00", "20.00", "outside"]
+    );
     // No chart for too few batches or for several crops.
     assert!(control(&page(&nursery(items(9)), &[])).is_none());
     let other = sound("x", MADE).with("crop_type", "null");

@@ -1,0 +1,133 @@
+//! The reasons why a batch of a crop needs attention.
+
+use super::numbers::{POINT, deviation, distinct, median, rounded, shortest};
+use super::{Crop, GERMINATION, Pick, Tray, USABLE, is_missed, values};
+
+/// A batch that needs attention.
+#[derive(Debug)]
+pub(crate) struct Flagged<'a> {
+    pub(crate) tray: &'a Tray,
+    /// As the page words them, the most serious first.
+    pub(crate) reasons: Vec<String>,
+    /// Whether it is a total failure.
+    pub(crate) has_failed: bool,
+    /// How far the usable rate is below the target or the usual rate of the crop, whichever is more.
+    pub(crate) below: i128,
+}
+
+impl<'a> Crop<'a> {
+    /// Returns the reasons why a batch of the step needs attention, if there are any.
+    pub(super) fn flag(&self, tray: &'a Tray) -> Option<Flagged<'a>> {
+        let failures = self.failures(tray);
+        let has_failed = !failures.is_empty();
+        let others = self.missed_targets(tray).into_iter();
+        let others = others.chain(self.unusually_low(tray)).chain(warning(tray));
+        let reasons: Vec<String> = failures.into_iter().chain(others).collect();
+        let target = self.target.and_then(|target| target.usable);
+        let levels = [target, median(&self.usual(USABLE))];
+        let below = |rate: i128| levels.into_iter().flatten().map(|level| level - rate).max();
+        (!reasons.is_empty()).then(|| Flagged {
+            tray,
+            reasons,
+            has_failed,
+            below: tray.usable.and_then(below).unwrap_or(0),
+        })
+    }
+
+    /// Returns the values that a batch of the step is compared with: those of the four steps before, or of the
+    /// whole range if they are fewer than three.
+    fn usual(&self, pick: Pick) -> Vec<i128> {
+        let before = values(&self.before, pick);
+        if before.len() < 3 {
+            values(&self.all, pick)
+        } else {
+            before
+        }
+    }
+
+    /// A rate of 0, or below half of the median of its crop.
+    fn failures(&self, tray: &Tray) -> Vec<String> {
+        let half = |rate: Option<i128>, pick: Pick| {
+            let (rate, middle) = rate.zip(median(&self.usual(pick)))?;
+            (rate > 0 && 2 * rate < middle).then(|| format!("{} %", rounded(middle)))
+        };
+        let is_zero = |rate: Option<i128>| rate.is_some_and(|rate| rate <= 0);
+        let reasons = [
+            is_zero(tray.germination).then(|| "nothing germinated".to_owned()),
+            is_zero(tray.usable).then(|| "no usable seedlings".to_owned()),
+            half(tray.usable, USABLE)
+                .map(|usual| format!("less than half of its crop's usual {usual}")),
+            half(tray.germination, GERMINATION)
+                .map(|usual| format!("germination less than half of the usual {usual}")),
+        ];
+        reasons.into_iter().flatten().collect()
+    }
+
+    fn missed_targets(&self, tray: &Tray) -> Vec<String> {
+        let target = self.target.unwrap_or_default();
+        let limits = [
+            ("usable", target.usable, tray.usable),
+            ("germination", target.germination, tray.germination),
+            ("CV", target.variation, tray.variation),
+        ];
+        let missed = limits.into_iter().filter_map(|(field, limit, value)| {
+            let (value, limit) = value.zip(limit)?;
+            let (own, shown) = (distinct(value, limit), shortest(limit));
+            let words = match field {
+                "usable" => format!("below target of {shown} %"),
+                "CV" => format!("CV {own} %, above target of {shown} %"),
+                _ => format!("germination {own} %, below target of {shown} %"),
+            };
+            is_missed(field, value, limit).then_some(words)
+        });
+        missed.collect()
+    }
+
+    /// More than three deviations and at least a point below the median.
+    fn unusually_low(&self, tray: &Tray) -> Option<String> {
+        let usual = self.usual(USABLE);
+        let middle = median(&usual)?;
+        let below = middle - tray.usable?;
+        let is_low = below > 3 * deviation(&usual)? && below >= POINT;
+        is_low.then(|| format!("unusually low, its crop has {} %", rounded(middle)))
+    }
+}
+
+fn warning(tray: &Tray) -> Option<String> {
+    let is_empty = tray.usable.is_none() && tray.germination.is_none();
+    let words = if is_empty {
+        "warning, no measurements"
+    } else {
+        "warning"
+    };
+    tray.has_warning.then(|| words.to_owned())
+}
+
+impl Flagged<'_> {
+    /// Returns the one short reason that the page shows. If the whole crop is down, that is the reason, and only
+    /// failures and warnings are told.
+    pub(crate) fn reason(&self, is_down: bool) -> String {
+        let first = self.reasons[0].clone();
+        let is_warning = first.starts_with("warning");
+        let mut parts = Vec::new();
+        if !is_down || self.has_failed || is_warning {
+            parts.push(first);
+        }
+        if self.tray.has_warning && !is_warning {
+            parts.push("with a warning".to_owned());
+        }
+        parts.join(", ")
+    }
+
+    /// Returns the usable rate as the page shows it. It does not look like the target that it misses.
+    pub(crate) fn rate(&self, crop: &Crop<'_>, is_down: bool) -> String {
+        let target = crop.target.and_then(|target| target.usable);
+        let is_told = !is_down && self.reasons[0].starts_with("below target");
+        let rate = match (self.tray.usable, target) {
+            (None, _) => "–".to_owned(),
+            (Some(rate), Some(target)) if is_told => distinct(rate, target),
+            (Some(rate), _) => rounded(rate),
+        };
+        format!("{rate} %")
+    }
+}

@@ -1,0 +1,428 @@
+//! The texts of the page about the newest step, made from the rules in `judge`.
+
+use chrono::{DateTime, Datelike as _, NaiveDateTime};
+
+use super::reading::{AttentionCrop, AttentionRow};
+use crate::fake::live::DAY;
+use crate::judge::{
+    Crop, GERMINATION, Newest, POINT, Pick, Rules, Target, Tray, USABLE, VARIATION, in_prose,
+    median, quartile, rounded, rounded_ratio, shortest, values,
+};
+
+const SIZE: Pick = |tray| tray.size;
+
+fn date(local: i64) -> NaiveDateTime {
+    DateTime::from_timestamp(local, 0).unwrap().naive_utc()
+}
+
+/// Returns a date in words.
+pub(super) fn day(local: i64) -> String {
+    date(local).format("%-d %B %Y").to_string()
+}
+
+/// Returns the first second of a step and the first one after it, on the wall.
+fn bounds(step: &str, number: i64) -> (i64, i64) {
+    let month = |number: i64| {
+        let (year, month) = (number.div_euclid(12), number.rem_euclid(12) + 1);
+        let text = format!("{year:04}-{month:02}-01T00:00:00Z");
+        crate::fake::second(&text)
+    };
+    match step {
+        "day" => (number * DAY, (number + 1) * DAY),
+        "week" => ((number * 7 - 3) * DAY, (number * 7 + 4) * DAY),
+        _ => (month(number), month(number + 1)),
+    }
+}
+
+/// Returns the name of a step in ISO 8601.
+pub(super) fn iso_name(step: &str, number: i64) -> String {
+    let first = date(bounds(step, number).0);
+    let form = match step {
+        "day" => "%Y-%m-%d",
+        "week" => "%G-W%V",
+        _ => "%Y-%m",
+    };
+    first.format(form).to_string()
+}
+
+/// Returns the name of a step with its days, and how much of it is over, as the page begins with it.
+pub(super) fn period(rules: &Rules<'_>, number: i64) -> String {
+    let (start, end) = bounds(rules.step, number);
+    let (first, last) = (date(start), date(end - 1));
+    let (name, dates) = match rules.step {
+        "day" => (day(start), None),
+        "month" => (first.format("%B %Y").to_string(), None),
+        _ => {
+            let form = match () {
+                () if first.year() != last.year() => "%-d %B %Y",
+                () if first.month() != last.month() => "%-d %B",
+                () => "%-d",
+            };
+            let dates = format!("{} to {}", first.format(form), day(end - 1));
+            (format!("Week {}", first.iso_week().week()), Some(dates))
+        }
+    };
+    let parts: Vec<String> = dates.into_iter().chain(so_far(rules, number)).collect();
+    match parts.as_slice() {
+        [] => name,
+        parts => format!("{name} ({})", parts.join(", ")),
+    }
+}
+
+/// Returns how much of a step is over. `None` if it is all of it.
+fn so_far(rules: &Rules<'_>, number: i64) -> Option<String> {
+    let (start, end) = bounds(rules.step, number);
+    let now = (rules.local)(rules.now);
+    let (unit, name) = if rules.step == "day" {
+        (3600, "hours")
+    } else {
+        (DAY, "days")
+    };
+    let begun = (now - start + unit - 1) / unit;
+    (now < end).then(|| format!("{begun} of {} {name} so far", (end - start) / unit))
+}
+
+pub(super) fn crop_name(name: &str) -> &str {
+    if name.is_empty() {
+        "no crop given"
+    } else {
+        name
+    }
+}
+
+fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Returns a number with the sign of the page.
+fn signed(text: &str) -> String {
+    match text.strip_prefix('-') {
+        Some(size) => format!("−{size}"),
+        None if text == "0.00" => text.to_owned(),
+        None => format!("+{text}"),
+    }
+}
+
+fn shown(trays: &[&Tray], pick: Pick) -> String {
+    median(&values(trays, pick)).map_or_else(|| "–".to_owned(), rounded)
+}
+
+fn gap(trays: &[&Tray]) -> String {
+    let [all, usable] = [GERMINATION, USABLE].map(|pick| median(&values(trays, pick)));
+    let gap = all.zip(usable).map(|(all, usable)| all - usable);
+    gap.map_or_else(|| "–".to_owned(), rounded)
+}
+
+/// Returns the rows of the crops in the newest step.
+pub(super) fn crop_rows(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<String>> {
+    let has_targets = newest
+        .crops
+        .iter()
+        .any(|crop| crop.target_state().is_some());
+    let row = |crop: &Crop<'_>| {
+        let trays = &crop.newest;
+        let target = has_targets.then(|| target(crop));
+        let first = [
+            crop_name(crop.name).to_owned(),
+            shown(trays, USABLE),
+            change(rules, crop),
+        ];
+        let rest = [
+            // The sparkline.
+            String::new(),
+            trays.len().to_string(),
+            shown(trays, GERMINATION),
+            gap(trays),
+            shown(trays, VARIATION),
+            shown(trays, SIZE),
+        ];
+        first.into_iter().chain(target).chain(rest).collect()
+    };
+    newest.crops.iter().map(row).collect()
+}
+
+fn change(rules: &Rules<'_>, crop: &Crop<'_>) -> String {
+    if !crop.is_present() {
+        let last = crop.all.iter().map(|tray| tray.created).max().unwrap();
+        return format!("no batches, last on {}", day((rules.local)(last)));
+    }
+    let change = crop.change.map(|change| signed(&rounded(change)));
+    match (crop.verdict, change) {
+        ("down", Some(change)) => format!("▼ {change}, down"),
+        ("up", Some(change)) => format!("▲ {change}, up"),
+        ("usual", Some(change)) => format!("{change}, as usual"),
+        _ => "too few to compare".to_owned(),
+    }
+}
+
+fn target(crop: &Crop<'_>) -> String {
+    let Some(state) = crop.target_state() else {
+        return String::new();
+    };
+    let Target {
+        usable,
+        germination,
+        variation,
+    } = crop.target.unwrap();
+    let limits = [
+        ("usable", usable, USABLE),
+        ("germination", germination, GERMINATION),
+        ("CV", variation, VARIATION),
+    ];
+    let limits = limits.into_iter().filter_map(|(name, limit, pick)| {
+        let is_told = match state {
+            "missed" => crop.missed.iter().any(|(field, ..)| *field == name),
+            "met" => true,
+            _ => values(&crop.newest, pick).is_empty(),
+        };
+        let limit = limit.filter(|_| is_told)?;
+        Some(format!("{name} {} %", shortest(limit)))
+    });
+    let limits = limits.collect::<Vec<_>>().join(", ");
+    match state {
+        "missed" => format!("✗ missed: {limits}"),
+        "met" => format!("✓ met: {limits}"),
+        _ => format!("no values for {limits}"),
+    }
+}
+
+/// Returns the rows of the whole range: by name, those without one last.
+pub(super) fn range_rows(newest: &Newest<'_>) -> Vec<Vec<String>> {
+    let mut crops: Vec<&Crop<'_>> = newest.crops.iter().collect();
+    crops.sort_by_key(|crop| (crop.name.is_empty(), crop.name.to_lowercase()));
+    let middle = |trays: &[&Tray], pick: Pick| {
+        let values = values(trays, pick);
+        let [low, middle, high] = [1, 2, 3].map(|k| quartile(&values, k).map(rounded));
+        middle.map_or_else(
+            || "–".to_owned(),
+            |middle| format!("{middle} [{}, {}]", low.unwrap(), high.unwrap()),
+        )
+    };
+    let row = |crop: &&Crop<'_>| {
+        vec![
+            crop_name(crop.name).to_owned(),
+            crop.all.len().to_string(),
+            middle(&crop.all, USABLE),
+            middle(&crop.all, GERMINATION),
+            gap(&crop.all),
+            shown(&crop.all, VARIATION),
+            shown(&crop.all, SIZE),
+        ]
+    };
+    crops.iter().map(row).collect()
+}
+
+/// Returns the tiles: the batches, and the mean change within the crops.
+pub(super) fn tiles(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<String>> {
+    let present = || newest.crops.iter().filter(|crop| crop.is_present());
+    let batches: usize = present().map(|crop| crop.newest.len()).sum();
+    let crops = plural(present().count(), "crop", "crops");
+    let so_far = so_far(rules, newest.number);
+    let so_far = so_far.map_or_else(String::new, |so_far| format!(", {so_far}"));
+    let mut tiles = vec![vec![
+        "Batches".to_owned(),
+        batches.to_string(),
+        format!("of {crops}{so_far}"),
+    ]];
+    let change = |crop: &Crop<'_>, pick: Pick| {
+        let (newest, before) = (values(&crop.newest, pick), values(&crop.before, pick));
+        let is_enough = newest.len() >= 3 && before.len() >= 3;
+        let change = is_enough.then(|| median(&newest).unwrap() - median(&before).unwrap());
+        Some((change?, newest.len() as i128))
+    };
+    for (name, is_higher_better, picks) in [
+        ("Usable", true, &[USABLE][..]),
+        ("Germination", true, &[GERMINATION]),
+        ("Gap between the two", false, &[GERMINATION, USABLE]),
+        ("Size variation (CV)", false, &[VARIATION]),
+    ] {
+        let of_crop = |crop: &Crop<'_>| {
+            let (first, weight) = change(crop, picks[0])?;
+            let less = match picks.get(1) {
+                Some(pick) => change(crop, *pick)?.0,
+                None => 0,
+            };
+            Some((first - less, weight))
+        };
+        let changes: Vec<(i128, i128)> = present().filter_map(of_crop).collect();
+        tiles.push(tile(name, is_higher_better, &changes));
+    }
+    tiles
+}
+
+fn tile(name: &str, is_higher_better: bool, changes: &[(i128, i128)]) -> Vec<String> {
+    let sum: i128 = changes.iter().map(|(change, weight)| change * weight).sum();
+    let weights: i128 = changes.iter().map(|(_, weight)| weight).sum();
+    let crops = plural(changes.len(), "crop", "crops");
+    let (value, note) = match () {
+        () if weights == 0 => (
+            "–".to_owned(),
+            "not enough batches to compare (at least 3 of a crop)".to_owned(),
+        ),
+        () => {
+            let judged = match () {
+                () if sum.abs() < 2 * POINT * weights => "little change",
+                () if (sum > 0) == is_higher_better => "better",
+                () => "worse",
+            };
+            let mean = signed(&rounded_ratio(sum, weights));
+            (
+                format!("{mean} points"),
+                format!("{judged}, mean of {crops}"),
+            )
+        }
+    };
+    vec![name.to_owned(), value, note]
+}
+
+/// Returns the batches that need attention, by crop. `None` in a row is not checked.
+pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<AttentionCrop> {
+    let crops = newest
+        .crops
+        .iter()
+        .filter(|crop| !crop.attention.is_empty());
+    let crops = crops.map(|crop| {
+        let is_down = crop.is_down();
+        let usual = shown(&crop.before, USABLE);
+        let rows = crop.attention.iter().map(|flagged| AttentionRow {
+            name: flagged.tray.name.clone(),
+            rate: flagged.rate(crop, is_down),
+            reason: flagged.reason(is_down),
+            day: (!is_down).then(|| day((rules.local)(flagged.tray.created))),
+        });
+        let all = plural(crop.newest.len(), "batch", "batches");
+        AttentionCrop {
+            name: crop_name(crop.name).to_owned(),
+            count: format!("{} of {all}", crop.attention.len()),
+            down: is_down.then(|| {
+                let points = rounded(crop.change.unwrap().abs());
+                format!("The whole crop is down, {points} points below its usual {usual} %. Its lowest batches:")
+            }),
+            rows: rows.collect(),
+        }
+    });
+    crops.collect()
+}
+
+/// Returns the sentences at the top of the page.
+pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
+    let present = || newest.crops.iter().filter(|crop| crop.is_present());
+    let is_bad = |crop: &&Crop<'_>| crop.is_down() || !crop.missed.is_empty();
+    let bad: Vec<&Crop<'_>> = present().filter(is_bad).collect();
+    let others: Vec<&Crop<'_>> = present().filter(|crop| !is_bad(crop)).collect();
+    let is = |verdict: &str| -> Vec<&Crop<'_>> {
+        let others = others.iter().copied();
+        others.filter(|crop| crop.verdict == verdict).collect()
+    };
+    let (up, usual, few) = (is("up"), is("usual"), is("too_few"));
+    let steps = rules.step;
+    let rest = if bad.is_empty() && few.len() == others.len() {
+        format!(
+            "Too few batches to judge: no crop has 3 batches with a usable rate both in this {steps} and in the four {steps}s before."
+        )
+    } else {
+        let other = if bad.is_empty() { "" } else { " other" };
+        let is_only = bad.is_empty() && usual.len() == others.len();
+        let usual = match usual.len() {
+            0 => String::new(),
+            1 if is_only => "the only crop is as usual".to_owned(),
+            2 if is_only => "both crops are as usual".to_owned(),
+            all if is_only => format!("all {all} crops are as usual"),
+            some => format!(
+                "{}{other} {} as usual",
+                some,
+                if some == 1 { "crop" } else { "crops" }
+            ),
+        };
+        let counted = |crops: &[&Crop<'_>], words: &str| match crops {
+            [] => String::new(),
+            [crop] => format!("{} has {words}", crop_name(crop.name)),
+            crops => format!("{} crops have {words}", crops.len()),
+        };
+        let few = counted(&few, "too few batches to judge");
+        let absent = newest.crops.iter().filter(|crop| !crop.is_present());
+        let absent: Vec<&Crop<'_>> = absent.filter(|crop| !crop.before.is_empty()).collect();
+        let absent = counted(&absent, &format!("no batches this {steps}"));
+        let rise = |crop: &Crop<'_>| format!("{} rose {}", crop_name(crop.name), moved(crop));
+        sentence(&[named(&up, &rise, "more crops rose"), usual, few, absent])
+    };
+    let parts = [
+        format!("{}:", period(rules, newest.number)),
+        sentence(&[named(&bad, &trouble, "more crops in trouble")]),
+        counts(newest),
+        rest,
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
+}
+
+/// Says how many batches need attention.
+fn counts(newest: &Newest<'_>) -> String {
+    let flagged = || newest.crops.iter().flat_map(|crop| &crop.attention);
+    let failed = flagged().filter(|flagged| flagged.has_failed).count();
+    let all = flagged().count();
+    let need = plural(all, "batch needs attention", "batches need attention");
+    match (all, failed) {
+        (0, _) => String::new(),
+        (_, 0) => format!("{need}."),
+        _ if all == failed => format!("{} failed.", plural(all, "batch", "batches")),
+        _ => format!("{need}, {failed} failed."),
+    }
+}
+
+fn sentence(parts: &[String]) -> String {
+    let parts: Vec<&str> = parts
+        .iter()
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
+    let text = parts.join("; ");
+    let mut letters = text.chars();
+    let Some(first) = letters.next() else {
+        return String::new();
+    };
+    format!("{}{}.", first.to_uppercase(), letters.as_str())
+}
+
+/// Describes the first three crops, and counts the others.
+fn named(crops: &[&Crop<'_>], words: &dyn Fn(&Crop<'_>) -> String, more: &str) -> String {
+    let mut parts: Vec<String> = crops.iter().take(3).map(|crop| words(crop)).collect();
+    if crops.len() > 3 {
+        parts.push(format!("{} {more}", crops.len() - 3));
+    }
+    parts.join("; ")
+}
+
+fn moved(crop: &Crop<'_>) -> String {
+    let missed = crop.missed.iter().find(|(field, ..)| *field == "usable");
+    let limit = missed.map_or(i128::MIN, |(_, _, limit)| *limit);
+    let rate = median(&values(&crop.newest, USABLE)).unwrap();
+    let rate = if limit == i128::MIN {
+        in_prose(rate, rate)
+    } else {
+        in_prose(rate, limit)
+    };
+    let points = in_prose(crop.change.unwrap().abs(), 0);
+    format!("{points} points to {rate} % usable")
+}
+
+fn trouble(crop: &Crop<'_>) -> String {
+    let name = crop_name(crop.name);
+    let missed = crop.missed.first().map(|(field, value, limit)| {
+        let (value, limit) = (in_prose(*value, *limit), shortest(*limit));
+        match *field {
+            "usable" if crop.is_down() => format!(", below its target of {limit} %"),
+            "usable" => format!(" is below its target of {limit} % with {value} % usable"),
+            "CV" => format!(" has a CV of {value} %, above its target of {limit} %"),
+            field => format!(" has a {field} of {value} %, below its target of {limit} %"),
+        }
+    });
+    match (crop.is_down(), missed) {
+        (false, missed) => format!("{name}{}", missed.unwrap()),
+        (true, None) => format!("{name} fell {}", moved(crop)),
+        (true, Some(missed)) => {
+            let and = if missed.starts_with(',') { "" } else { " and" };
+            format!("{name} fell {}{and}{missed}", moved(crop))
+        }
+    }
+}
