@@ -31,13 +31,8 @@ pub(super) struct BatchRequest {
 }
 
 impl BatchRequest {
-    /// Reads the dates in UTC. Use [`in_zone`](Self::in_zone) where the time zone is known.
-    pub(super) fn new(args: &SelectionArgs, source: &SourceArgs) -> Result<Self, Failure> {
-        Self::in_zone(args, source, Zone::UTC)
-    }
-
     /// Reads the dates in `zone`.
-    pub(super) fn in_zone(
+    pub(super) fn new(
         args: &SelectionArgs,
         source: &SourceArgs,
         zone: Zone,

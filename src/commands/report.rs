@@ -10,7 +10,7 @@ use super::messages::{count, figure_warnings};
 use super::source::BatchSource;
 use super::{desktop, outputs, runtime};
 use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
-use crate::batch::{COLUMNS, SCANNED_BY};
+use crate::batch::{COLUMNS, SCANNED_BY, Zone};
 use crate::cli::ReportArgs;
 use crate::error::{Failure, Kind};
 use crate::export::Template;
@@ -20,7 +20,7 @@ use crate::storage::{Compression, Location};
 use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
-    let request = ReportRequest::new(args)?;
+    let request = ReportRequest::new(args, context.settings()?.time_zone.value)?;
     outputs::protect_own_files(context, &[("-o", args.output.as_deref())])?;
     let (args, location) = (args.clone(), request.location.clone());
     runtime::run(
@@ -39,8 +39,8 @@ struct ReportRequest {
 }
 
 impl ReportRequest {
-    fn new(args: &ReportArgs) -> Result<Self, Failure> {
-        let batches = BatchRequest::new(&args.selection, &args.source)?;
+    fn new(args: &ReportArgs, zone: Zone) -> Result<Self, Failure> {
+        let batches = BatchRequest::new(&args.selection, &args.source, zone)?;
         if args.title.trim().is_empty() {
             return Err(Failure::new(Kind::Usage, "`--title` is empty")
                 .hint("give a title, or leave out `--title` to use \"Tray scans\""));

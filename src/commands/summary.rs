@@ -17,7 +17,8 @@ use crate::storage::Escapes;
 use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
-    let request = BatchRequest::new(&args.selection, &args.source)?;
+    let zone = context.settings()?.time_zone.value;
+    let request = BatchRequest::new(&args.selection, &args.source, zone)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
     outputs::protect_own_files(context, &[("-o", args.output.as_deref())])?;

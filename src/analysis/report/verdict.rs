@@ -116,8 +116,8 @@ fn rest(
         .collect();
     let absent = match absent.as_slice() {
         [] => String::new(),
-        [crop] => format!("{} has no batches this {}", crop_name(crop.name), words.one),
-        some => format!("{} crops have no batches this {}", some.len(), words.one),
+        [crop] => format!("no batches of {}", crop_name(crop.name)),
+        some => format!("no batches of {} crops", some.len()),
     };
     let parts = [named(&up, rise, "more crops rose"), usual, few, absent];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();

@@ -25,7 +25,7 @@ pub(super) struct ExportRequest {
 
 impl ExportRequest {
     pub(super) fn new(args: &ExportArgs, zone: Zone) -> Result<Self, Failure> {
-        let mut batches = BatchRequest::in_zone(&args.selection, &args.source, zone)?;
+        let mut batches = BatchRequest::new(&args.selection, &args.source, zone)?;
         if args.output.only_changed && args.source.archive.is_none() {
             return Err(Failure::new(Kind::Usage, "`--only-changed` needs `--archive`").hint(
                 "an archive records what has changed: create one with `trayscan sync batches.db`, then add \

@@ -7,9 +7,9 @@ use chrono::NaiveDate;
 use serde_json::{Value, json};
 
 use crate::archives::ArchiveFile;
-use crate::fake::Batch;
 use crate::fake::live::LiveService;
-use crate::harness::{Output, Server, export, run};
+use crate::fake::{Batch, FakeService};
+use crate::harness::{Output, Server, export, run, trayscan};
 use crate::settings::Home;
 use crate::verify::{Folder, assert_equal, verify, verify_with};
 
@@ -252,6 +252,25 @@ fn verify_compares_a_period_with_the_service() {
     assert_eq!(ended.code, Some(7), "the same day in UTC: {ended:?}");
     let ended = verify(&[&path, "--manifest", "m", "--period", "2026"]).expect(2);
     assert!(ended.stderr.contains("cannot be used with"), "{ended:?}");
+}
+
+#[test]
+fn summary_and_report_select_a_period_of_the_zone() {
+    let service = FakeService::empty();
+    let folder = Folder::new();
+    let report = ["report", "-o", &folder.at("r.html")];
+    for command in [&["summary"][..], &report] {
+        for period in ["2026-05-01", "2011-12-30"] {
+            let zone = ["--period", period, "--time-zone", "Pacific/Apia", "-v"];
+            let mut run = trayscan(command);
+            let ended = run.args(zone).service(&service).output().expect(0);
+            let start = match period {
+                "2026-05-01" => "start_date 2026-04-30T11:00:00Z, end_date 2026-05-01T11:00:00Z",
+                _ => "start_date 2011-12-30T10:00:00Z, end_date 2011-12-30T10:00:00Z",
+            };
+            assert!(ended.stderr.contains(start), "{command:?}: {ended:?}");
+        }
+    }
 }
 
 #[test]

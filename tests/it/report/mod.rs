@@ -18,6 +18,9 @@ mod quality;
 // The page as a whole: the same for any source, complete, self-contained.
 mod page;
 
+// `--open`.
+mod open;
+
 // Large nurseries, long texts.
 mod sizes;
 
