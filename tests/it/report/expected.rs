@@ -334,15 +334,19 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
                 if some == 1 { "crop" } else { "crops" }
             ),
         };
-        let counted = |crops: &[&Crop<'_>], words: &str| match crops {
+        let few = match few.as_slice() {
             [] => String::new(),
-            [crop] => format!("{} has {words}", crop_name(crop.name)),
-            crops => format!("{} crops have {words}", crops.len()),
+            [crop] if crop.name.is_empty() => "too few batches without a crop to judge".to_owned(),
+            [crop] => format!("{} has too few batches to judge", crop_name(crop.name)),
+            crops => format!("{} crops have too few batches to judge", crops.len()),
         };
-        let few = counted(&few, "too few batches to judge");
         let absent = newest.crops.iter().filter(|crop| !crop.is_present());
         let absent: Vec<&Crop<'_>> = absent.filter(|crop| !crop.before.is_empty()).collect();
-        let absent = counted(&absent, &format!("no batches this {steps}"));
+        let absent = match absent.as_slice() {
+            [] => String::new(),
+            [crop] => format!("no batches of {}", crop_name(crop.name)),
+            crops => format!("no batches of {} crops", crops.len()),
+        };
         let rise = |crop: &Crop<'_>| format!("{} rose {}", crop_name(crop.name), moved(crop));
         sentence(&[named(&up, &rise, "more crops rose"), usual, few, absent])
     };
