@@ -124,7 +124,7 @@ impl Flagged<'_> {
         let target = crop.target.and_then(|target| target.usable);
         let is_told = !is_down && self.reasons[0].starts_with("below target");
         let rate = match (self.tray.usable, target) {
-            (None, _) => "–".to_owned(),
+            (None, _) => return "no rate".to_owned(),
             (Some(rate), Some(target)) if is_told => distinct(rate, target),
             (Some(rate), _) => rounded(rate),
         };
