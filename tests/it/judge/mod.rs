@@ -4,6 +4,9 @@
 // Batches to judge.
 mod field;
 
+// As `summary -f json` writes them.
+mod json;
+
 // Exact numbers.
 mod numbers;
 
@@ -22,6 +25,7 @@ use crate::fake::second;
 use numbers::common_divisor;
 
 pub(crate) use field::{Field, Random};
+pub(crate) use json::{assert_verdicts, fields};
 pub(crate) use numbers::{
     POINT, deviation, in_prose, median, quartile, rounded, rounded_ratio, shortest, units,
 };

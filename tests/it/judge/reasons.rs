@@ -123,11 +123,10 @@ impl Flagged<'_> {
     pub(crate) fn rate(&self, crop: &Crop<'_>, is_down: bool) -> String {
         let target = crop.target.and_then(|target| target.usable);
         let is_told = !is_down && self.reasons[0].starts_with("below target");
-        let rate = match (self.tray.usable, target) {
-            (None, _) => return "no rate".to_owned(),
-            (Some(rate), Some(target)) if is_told => distinct(rate, target),
-            (Some(rate), _) => rounded(rate),
-        };
-        format!("{rate} %")
+        match (self.tray.usable, target) {
+            (None, _) => "no rate".to_owned(),
+            (Some(rate), Some(target)) if is_told => format!("{} %", distinct(rate, target)),
+            (Some(rate), _) => format!("{} %", rounded(rate)),
+        }
     }
 }

@@ -90,8 +90,17 @@ pub(super) fn crop_name(name: &str) -> &str {
     }
 }
 
+/// Formats a number below a million with a comma between thousands.
+fn thousands(count: usize) -> String {
+    match (count / 1000, count % 1000) {
+        (0, count) => count.to_string(),
+        (thousands, rest) => format!("{thousands},{rest:03}"),
+    }
+}
+
 fn plural(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+    let words = if count == 1 { one } else { many };
+    format!("{} {words}", thousands(count))
 }
 
 /// Returns a number with the sign of the page.
@@ -130,7 +139,7 @@ pub(super) fn crop_rows(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<Strin
         let rest = [
             // The sparkline.
             String::new(),
-            trays.len().to_string(),
+            thousands(trays.len()),
             shown(trays, GERMINATION),
             gap(trays),
             shown(trays, VARIATION),
@@ -201,7 +210,7 @@ pub(super) fn range_rows(newest: &Newest<'_>) -> Vec<Vec<String>> {
     let row = |crop: &&Crop<'_>| {
         vec![
             crop_name(crop.name).to_owned(),
-            crop.all.len().to_string(),
+            thousands(crop.all.len()),
             middle(&crop.all, USABLE),
             middle(&crop.all, GERMINATION),
             gap(&crop.all),
@@ -221,7 +230,7 @@ pub(super) fn tiles(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<String>> 
     let so_far = so_far.map_or_else(String::new, |so_far| format!(", {so_far}"));
     let mut tiles = vec![vec![
         "Batches".to_owned(),
-        batches.to_string(),
+        thousands(batches),
         format!("of {crops}{so_far}"),
     ]];
     let change = |crop: &Crop<'_>, pick: Pick| {
@@ -275,16 +284,19 @@ fn tile(name: &str, is_higher_better: bool, changes: &[(i128, i128)]) -> Vec<Str
     vec![name.to_owned(), value, note]
 }
 
-/// Returns the batches that need attention, by crop. `None` in a row is not checked.
+/// Returns the batches that need attention, by crop: at most a hundred of each, and 500 in all.
 pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<AttentionCrop> {
     let crops = newest
         .crops
         .iter()
         .filter(|crop| !crop.attention.is_empty());
+    let mut room = 500;
     let crops = crops.map(|crop| {
         let is_down = crop.is_down();
+        let listed = crop.attention.len().min(100).min(room);
+        room -= listed;
         let usual = shown(&crop.before, USABLE);
-        let rows = crop.attention.iter().map(|flagged| AttentionRow {
+        let rows = crop.attention[..listed].iter().map(|flagged| AttentionRow {
             name: flagged.tray.name.clone(),
             rate: flagged.rate(crop, is_down),
             reason: flagged.reason(is_down),
@@ -293,7 +305,7 @@ pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Attention
         let all = plural(crop.newest.len(), "batch", "batches");
         AttentionCrop {
             name: crop_name(crop.name).to_owned(),
-            count: format!("{} of {all}", crop.attention.len()),
+            count: format!("{} of {all}", thousands(crop.attention.len())),
             down: is_down.then(|| {
                 let points = rounded(crop.change.unwrap().abs());
                 format!("The whole crop is down, {points} points below its usual {usual} %. Its lowest batches:")
@@ -370,7 +382,7 @@ fn counts(newest: &Newest<'_>) -> String {
         (0, _) => String::new(),
         (_, 0) => format!("{need}."),
         _ if all == failed => format!("{} failed.", plural(all, "batch", "batches")),
-        _ => format!("{need}, {failed} failed."),
+        _ => format!("{need}, {} failed.", thousands(failed)),
     }
 }
 

@@ -9,6 +9,15 @@ mod expected;
 // Every figure, recomputed from an export.
 mod figures;
 
+// Verdicts on data sets built for them.
+mod verdicts;
+
+// Verdicts and reasons exactly at the limits.
+mod limits;
+
+// Verdicts by day, month and in time zones, and of random data.
+mod calendars;
+
 // The batches that need attention.
 mod attention;
 

@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::fake::live::{DAY, LiveService};
 use crate::fake::{Batch, second};
 use crate::harness::{Output, Server, Service, trayscan};
-use crate::judge::{Rules, Tray};
+use crate::judge::{Rules, Tray, fields};
 
 /// Runs `command` with the credentials of `service`. Asserts that the output contains no secrets.
 #[track_caller]
@@ -297,12 +297,7 @@ fn check(service: &impl Service, batches: &[Value], by: &str) {
                 .crops
                 .iter()
                 .find(|crop| is_judged && crop.name == name);
-            row(
-                &keys,
-                group,
-                &marks,
-                &crop.map_or_else(String::new, verdicts::fields),
-            )
+            row(&keys, group, &marks, &crop.map_or_else(String::new, fields))
         })
         .collect();
     let total = row(&[], &batches.iter().collect::<Vec<_>>(), &whole, "");
