@@ -1,7 +1,7 @@
 //! The batches that need attention: those of the newest step by crop, and older ones.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::chart::crop_name;
 use super::escape::Escaped;
@@ -47,7 +47,7 @@ pub(super) struct AttentionCrop {
     pub(super) name: String,
     /// How many of how many batches.
     pub(super) count: String,
-    /// Whether the whole crop is down: its batches are listed in a line.
+    /// Says that the whole crop is down: all its batches are listed in a line.
     pub(super) down: Option<String>,
     pub(super) shown: Vec<AttentionRow>,
     /// Folded away.
@@ -70,6 +70,7 @@ pub(super) struct AttentionRow {
 /// A batch with the reasons why it needs attention, the most serious first.
 struct Flagged<'a> {
     scan: &'a Scan,
+    /// Empty if only its crop is down.
     reasons: Vec<Reason>,
     /// How many points it is below its target or the median of its crop.
     shortfall: Decimal,
@@ -78,13 +79,13 @@ struct Flagged<'a> {
 impl Attention {
     pub(super) fn new(data: &ReportData, newest: &NewestStep<'_>, targets: &Targets) -> Self {
         let step = data.history.step;
-        let (now, older): (Vec<Flagged<'_>>, Vec<Flagged<'_>>) = flagged(data, targets)
+        let (now, older): (Vec<Flagged<'_>>, Vec<Flagged<'_>>) = flagged(data, newest, targets)
             .into_iter()
             .filter(|flagged| step.period(flagged.scan.created) <= newest.period)
             .partition(|flagged| step.period(flagged.scan.created) == newest.period);
         let mut links = Links { size: 0 };
         let mut attention = Self {
-            count: now.len() as u64,
+            count: now.iter().filter(|flagged| flagged.has_reason()).count() as u64,
             failed: now.iter().filter(|flagged| flagged.has_failed()).count() as u64,
             is_incomplete: data.recent.is_incomplete(newest.period),
             older_count: older.len() as u64,
@@ -103,31 +104,33 @@ impl Attention {
             // The sort is stable: with the same shortfall, the newest is first.
             rows.sort_by_key(|flagged| Reverse(flagged.shortfall));
             let all = crop.newest.map_or(0, |figures| figures.batches);
-            let count = rows.len();
+            let (listed, count) = (
+                rows.len(),
+                rows.iter().filter(|row| row.has_reason()).count(),
+            );
             rows.truncate(MAX_PER_CROP.min(room));
             room -= rows.len();
             let is_down = crop.is_down();
-            let listed = rows.iter().map(|flagged| flagged.row(is_down, &mut links));
-            let mut shown: Vec<AttentionRow> = listed.collect();
+            let shown = rows.iter().map(|flagged| flagged.row(is_down, &mut links));
+            let mut shown: Vec<AttentionRow> = shown.collect();
             let visible = if is_down { SHOWN_OF_DOWN } else { SHOWN };
             let more = shown.split_off(visible.min(shown.len()));
             attention.crops.push(AttentionCrop {
                 name: crop_name(crop.name),
-                count: format!(
-                    "{} of {}",
-                    thousands(count as u64),
-                    plural(all, "batch", "batches")
-                ),
+                count: match (count, plural(all, "batch", "batches")) {
+                    (0, all) => all,
+                    (count, all) => format!("{} of {all}", thousands(count as u64)),
+                },
                 down: is_down.then(|| {
                     let change = crop.comparison.change.unwrap_or_default();
                     let usual = crop.comparison.before.unwrap_or_default();
                     format!(
-                        "The whole crop is down, {} points below its usual {} %. Its lowest batches:",
+                        "The whole crop is down, {} points below its usual {} %. Its batches, the lowest first:",
                         two_digits(change.abs()),
                         two_digits(usual)
                     )
                 }),
-                left_out: (count - shown.len() - more.len()) as u64,
+                left_out: (listed - shown.len() - more.len()) as u64,
                 shown,
                 more,
             });
@@ -140,8 +143,17 @@ impl Attention {
     }
 }
 
-/// Returns all batches with a reason, newest first.
-fn flagged<'a>(data: &'a ReportData, targets: &Targets) -> Vec<Flagged<'a>> {
+/// Returns all batches with a reason, and those of the newest step whose crop is down, newest first.
+fn flagged<'a>(
+    data: &'a ReportData,
+    newest: &NewestStep<'_>,
+    targets: &Targets,
+) -> Vec<Flagged<'a>> {
+    let down: HashSet<&str> = newest
+        .present()
+        .filter(|crop| crop.is_down())
+        .map(|crop| crop.name)
+        .collect();
     let mut totals: HashMap<&str, Figures> = HashMap::new();
     let mut limits: HashMap<(&str, Period), Limits<'_>> = HashMap::new();
     let mut flagged = Vec::new();
@@ -156,7 +168,8 @@ fn flagged<'a>(data: &'a ReportData, targets: &Targets) -> Vec<Flagged<'a>> {
             Limits::new(crop, total, period, targets.of(name))
         });
         let reasons = limits.reasons(&scan.values());
-        if !reasons.is_empty() {
+        let is_down = period == newest.period && down.contains(scan.crop.as_str());
+        if is_down || !reasons.is_empty() {
             let rate = scan.usable_rate;
             flagged.push(Flagged {
                 shortfall: rate.map_or(Decimal::ZERO, |rate| limits.shortfall(rate)),
@@ -169,6 +182,10 @@ fn flagged<'a>(data: &'a ReportData, targets: &Targets) -> Vec<Flagged<'a>> {
 }
 
 impl Flagged<'_> {
+    fn has_reason(&self) -> bool {
+        !self.reasons.is_empty()
+    }
+
     fn has_failed(&self) -> bool {
         self.reasons
             .first()

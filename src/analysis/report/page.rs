@@ -170,6 +170,9 @@ fn attention_lead(attention: &Attention, step: &str) -> String {
         String::new()
     };
     match attention.count {
+        0 if !attention.crops.is_empty() => {
+            format!("No batch of the newest {step} stands out, but a whole crop is down.{checked}")
+        }
         0 => format!("No batch of the newest {step} needs attention.{checked}"),
         count => format!(
             "{} of the newest {step}.{checked}",

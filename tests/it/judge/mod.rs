@@ -224,10 +224,8 @@ impl Rules<'_> {
             newest,
             before,
         };
-        let flagged = crop.newest.iter().filter_map(|tray| crop.flag(tray));
-        crop.attention = flagged.collect();
-        crop.attention
-            .sort_by_key(|flagged| (-flagged.below, newest_first(flagged.tray)));
+        crop.attention = crop.flagged();
+        crop.attention.retain(|flagged| !flagged.reasons.is_empty());
         crop
     }
 }

@@ -1,9 +1,9 @@
 //! The reasons why a batch of a crop needs attention.
 
 use super::numbers::{POINT, deviation, distinct, median, rounded, shortest};
-use super::{Crop, GERMINATION, Pick, Tray, USABLE, is_missed, values};
+use super::{Crop, GERMINATION, Pick, Tray, USABLE, is_missed, newest_first, values};
 
-/// A batch that needs attention.
+/// A batch that may need attention.
 #[derive(Debug)]
 pub(crate) struct Flagged<'a> {
     pub(crate) tray: &'a Tray,
@@ -16,8 +16,14 @@ pub(crate) struct Flagged<'a> {
 }
 
 impl<'a> Crop<'a> {
-    /// Returns the reasons why a batch of the step needs attention, if there are any.
-    pub(super) fn flag(&self, tray: &'a Tray) -> Option<Flagged<'a>> {
+    /// Returns all batches of the step with the reasons why they need attention, the lowest first.
+    pub(crate) fn flagged(&self) -> Vec<Flagged<'a>> {
+        let mut all: Vec<Flagged<'a>> = self.newest.iter().map(|tray| self.flag(tray)).collect();
+        all.sort_by_key(|flagged| (-flagged.below, newest_first(flagged.tray)));
+        all
+    }
+
+    fn flag(&self, tray: &'a Tray) -> Flagged<'a> {
         let failures = self.failures(tray);
         let has_failed = !failures.is_empty();
         let others = self.missed_targets(tray).into_iter();
@@ -26,12 +32,12 @@ impl<'a> Crop<'a> {
         let target = self.target.and_then(|target| target.usable);
         let levels = [target, median(&self.usual(USABLE))];
         let below = |rate: i128| levels.into_iter().flatten().map(|level| level - rate).max();
-        (!reasons.is_empty()).then(|| Flagged {
+        Flagged {
             tray,
             reasons,
             has_failed,
             below: tray.usable.and_then(below).unwrap_or(0),
-        })
+        }
     }
 
     /// Returns the values that a batch of the step is compared with: those of the four steps before, or of the
@@ -107,7 +113,9 @@ impl Flagged<'_> {
     /// Returns the one short reason that the page shows. If the whole crop is down, that is the reason, and only
     /// failures and warnings are told.
     pub(crate) fn reason(&self, is_down: bool) -> String {
-        let first = self.reasons[0].clone();
+        let Some(first) = self.reasons.first().cloned() else {
+            return String::new();
+        };
         let is_warning = first.starts_with("warning");
         let mut parts = Vec::new();
         if !is_down || self.has_failed || is_warning {
@@ -122,7 +130,8 @@ impl Flagged<'_> {
     /// Returns the usable rate as the page shows it. It does not look like the target that it misses.
     pub(crate) fn rate(&self, crop: &Crop<'_>, is_down: bool) -> String {
         let target = crop.target.and_then(|target| target.usable);
-        let is_told = !is_down && self.reasons[0].starts_with("below target");
+        let first = self.reasons.first();
+        let is_told = !is_down && first.is_some_and(|first| first.starts_with("below target"));
         match (self.tray.usable, target) {
             (None, _) => "no rate".to_owned(),
             (Some(rate), Some(target)) if is_told => format!("{} %", distinct(rate, target)),

@@ -141,11 +141,42 @@ fn crops_follow_in_the_order_of_the_table() {
         ]
     );
     // A crop that is down has one line, and its batches need no reason of their own.
-    let line = "The whole crop is down, 20.00 points below its usual 80.00 %. Its lowest batches:";
+    let line = "The whole crop is down, 20.00 points below its usual 80.00 %. Its batches, the lowest first:";
     assert_eq!(found[0].down.as_deref(), Some(line));
     assert!(found[0].rows.iter().all(|row| row.reason.is_empty()));
     assert_eq!(found[2].down, None);
     assert_eq!(found[2].rows[0].reason, "warning");
+}
+
+#[test]
+fn a_crop_that_is_down_is_listed_even_if_no_batch_is() {
+    // The deviation is 1, so that no batch is low from three points on. The median is 2.5 points lower.
+    let before = ["79.00", "79.00", "80.00", "81.00", "81.00"];
+    let newest = ["77.40", "77.50", "77.50", "77.50", "82.00"];
+    let mut field = Field::default();
+    field.sow("Leek", MONDAY - 7 * DAY, &before);
+    field.sow("Leek", MONDAY, &newest);
+    let html = page(&field.service(), &[]);
+    let found = attention(&html);
+    assert_eq!(found[0].count, "5 batches");
+    let line = "The whole crop is down, 2.50 points below its usual 80.00 %. Its batches, the lowest first:";
+    assert_eq!(found[0].down.as_deref(), Some(line));
+    let rates: Vec<&str> = found[0].rows.iter().map(|row| row.rate.as_str()).collect();
+    assert_eq!(
+        rates,
+        ["77.40 %", "77.50 %", "77.50 %", "77.50 %", "82.00 %"]
+    );
+    let text = plain(section(&html, "attention"));
+    let lead = "No batch of the newest week stands out, but a whole crop is down.";
+    assert!(text.contains(lead), "{text}");
+    // If some batches are low, the others follow them.
+    field.batches[5].set("avg_usable_seedling_rate", "\"70.00\"");
+    let found = attention(&page(&field.service(), &[]));
+    assert_eq!(
+        (found[0].count.as_str(), found[0].rows.len()),
+        ("1 of 5 batches", 5)
+    );
+    assert_eq!(found[0].rows[0].rate, "70.00 %");
 }
 
 /// Returns a week of `count` batches that are all low, and weeks before that are not.

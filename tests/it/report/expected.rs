@@ -289,14 +289,17 @@ pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Attention
     let crops = newest
         .crops
         .iter()
-        .filter(|crop| !crop.attention.is_empty());
+        .filter(|crop| crop.is_down() || !crop.attention.is_empty());
     let mut room = 500;
     let crops = crops.map(|crop| {
         let is_down = crop.is_down();
-        let listed = crop.attention.len().min(100).min(room);
-        room -= listed;
+        // Of a crop that is down, all batches are listed.
+        let mut listed = crop.flagged();
+        listed.retain(|flagged| is_down || !flagged.reasons.is_empty());
+        listed.truncate(room.min(100));
+        room -= listed.len();
         let usual = shown(&crop.before, USABLE);
-        let rows = crop.attention[..listed].iter().map(|flagged| AttentionRow {
+        let rows = listed.iter().map(|flagged| AttentionRow {
             name: flagged.tray.name.clone(),
             rate: flagged.rate(crop, is_down),
             reason: flagged.reason(is_down),
@@ -305,10 +308,13 @@ pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Attention
         let all = plural(crop.newest.len(), "batch", "batches");
         AttentionCrop {
             name: crop_name(crop.name).to_owned(),
-            count: format!("{} of {all}", thousands(crop.attention.len())),
+            count: match crop.attention.len() {
+                0 => all,
+                count => format!("{} of {all}", thousands(count)),
+            },
             down: is_down.then(|| {
                 let points = rounded(crop.change.unwrap().abs());
-                format!("The whole crop is down, {points} points below its usual {usual} %. Its lowest batches:")
+                format!("The whole crop is down, {points} points below its usual {usual} %. Its batches, the lowest first:")
             }),
             rows: rows.collect(),
         }
