@@ -109,6 +109,14 @@ impl CropHistory {
     pub(crate) fn total(&self) -> Figures {
         merged(self.steps.values().chain([&self.undated]))
     }
+
+    /// Returns the last step up to `period`, or the last one if all are later: a date in the future does not
+    /// show when a crop was last seen.
+    pub(crate) fn last_until(&self, period: Period) -> Option<(Period, &Figures)> {
+        let until = self.steps.range(..=period).next_back();
+        let last = until.or_else(|| self.steps.last_key_value());
+        last.map(|(period, figures)| (*period, figures))
+    }
 }
 
 /// Merges figures of different batches.

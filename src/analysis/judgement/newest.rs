@@ -24,10 +24,10 @@ pub(crate) struct CropJudgement<'a> {
     pub(crate) history: &'a CropHistory,
     /// The figures of the newest step. `None` if it has no batch of this crop.
     pub(crate) newest: Option<&'a Figures>,
+    /// The last step that has batches, up to the newest.
+    pub(crate) last: Option<(Period, &'a Figures)>,
     /// The figures of the four steps before.
     pub(crate) before: Figures,
-    /// The figures of the whole range.
-    pub(crate) total: Figures,
     pub(crate) comparison: Comparison,
     pub(crate) target: Option<&'a Target>,
     pub(crate) missed: Vec<MissedTarget>,
@@ -105,8 +105,8 @@ impl<'a> CropJudgement<'a> {
             name,
             history: crop,
             newest,
+            last: crop.last_until(period),
             before,
-            total,
             target,
         }
     }
@@ -133,7 +133,6 @@ impl<'a> CropJudgement<'a> {
     /// The sort key: down, below target, judged, not judged, absent; then the largest loss first.
     fn order(&self) -> (u8, Decimal, Reverse<u64>, &'a str) {
         let change = self.comparison.change.unwrap_or(Decimal::ZERO);
-        let last = self.history.steps.keys().next_back();
         let rank = match self.comparison.verdict {
             _ if self.newest.is_none() => 4,
             Verdict::Down => 0,
@@ -148,7 +147,9 @@ impl<'a> CropJudgement<'a> {
         let loss = match rank {
             1 => shortfall.min().unwrap_or(change),
             // The most recent first.
-            4 => last.map_or(Decimal::ZERO, |last| Decimal::from(-last.first())),
+            4 => self
+                .last
+                .map_or(Decimal::ZERO, |(last, _)| Decimal::from(-last.first())),
             _ => change,
         };
         let batches = self.newest.map_or(0, |newest| newest.batches);

@@ -89,7 +89,7 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         .collect();
     let values: Vec<Option<f64>> = medians.iter().map(|median| median.map(to_f64)).collect();
     let limit = crop.target.and_then(|target| target.usable_rate_min);
-    let last = crop.total.last.as_ref();
+    let last = crop.last.and_then(|(_, figures)| figures.last.as_ref());
     let last = last.map(|last| data.zone.local(last.second));
     NewestRow {
         name: crop_name(crop.name),

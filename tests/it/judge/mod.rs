@@ -97,8 +97,8 @@ pub(crate) struct Newest<'a> {
 pub(crate) struct Crop<'a> {
     pub(crate) name: &'a str,
     pub(crate) all: Vec<&'a Tray>,
-    /// The number of its last step.
-    last: i64,
+    /// Its last batch up to the newest step, or the last one if all are later, and the number of its step.
+    pub(crate) last: (i64, &'a Tray),
     /// The batches of the newest step, and those of the four before.
     pub(crate) newest: Vec<&'a Tray>,
     pub(crate) before: Vec<&'a Tray>,
@@ -211,10 +211,11 @@ impl Rules<'_> {
             let misses = is_missed(field, middle, limit);
             misses.then_some((field, middle, limit))
         });
-        let steps = all.iter().map(|tray| self.number(tray.created));
+        let steps = all.iter().map(|tray| (self.number(tray.created), *tray));
+        let last = steps.max_by_key(|(step, tray)| (*step <= number, tray.created));
         let mut crop = Crop {
             name,
-            last: steps.max().unwrap(),
+            last: last.unwrap(),
             verdict,
             change,
             target,
@@ -307,7 +308,7 @@ impl Crop<'_> {
             .map(|(_, value, limit)| (value - limit).abs());
         let loss = match rank {
             1 => -distances.max().unwrap(),
-            4 => -i128::from(self.last),
+            4 => -i128::from(self.last.0),
             _ => self.change.unwrap_or(0),
         };
         (

@@ -152,8 +152,9 @@ pub(super) fn crop_rows(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<Strin
 
 fn change(rules: &Rules<'_>, crop: &Crop<'_>) -> String {
     if !crop.is_present() {
-        let last = crop.all.iter().map(|tray| tray.created).max().unwrap();
-        return format!("no batches, last on {}", day((rules.local)(last)));
+        let (_, last) = crop.last;
+        let last = day((rules.local)(last.created));
+        return format!("no batches, last on {last}");
     }
     let change = crop.change.map(|change| signed(&rounded(change)));
     match (crop.verdict, change) {

@@ -202,6 +202,30 @@ fn a_future_batch_does_not_become_the_newest_step() {
     let html = page(&nursery(items), &[]);
     assert_eq!(attention(&html), []);
     assert!(!section(&html, "attention").contains("lot late"));
+    // Nor is it the last batch of its crop, if there are earlier ones.
+    let of = |id: &str, crop: &str, created: i64| {
+        sound(id, created).with("crop_type", format!("\"{crop}\""))
+    };
+    let html = page(
+        &nursery([
+            of("a", "Tomato", MADE),
+            of("b", "Leek", MADE - 21 * DAY),
+            of("c", "Leek", MADE + 30 * DAY),
+            of("d", "Basil", MADE - 14 * DAY),
+        ]),
+        &[],
+    );
+    let changes: Vec<(String, String)> = crops(&html)
+        .into_iter()
+        .map(|row| (row[0].clone(), row[2].clone()))
+        .collect();
+    let expected = [
+        ("Tomato", "too few to compare"),
+        ("Basil", "no batches, last on 27 May 2026"),
+        ("Leek", "no batches, last on 20 May 2026"),
+    ];
+    let expected = expected.map(|(crop, change)| (crop.to_owned(), change.to_owned()));
+    assert_eq!(changes, expected);
     // If there is nothing else, it is the newest step.
     let html = page(&nursery([sound("late", MADE + 30 * DAY)]), &[]);
     let name = "Week 28 (6 to 12 July 2026, 0 of 7 days so far):";
