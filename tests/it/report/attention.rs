@@ -1,7 +1,7 @@
 //! The batches that need attention: which, in which order, and how many of them are listed.
 
 use super::reading::{AttentionRow, attention, lead, older, parts, plain, section};
-use super::{MADE, nursery, page, sound, usable};
+use super::{MADE, nursery, page, sound, usable, without_figures};
 use crate::fake::Batch;
 use crate::fake::live::DAY;
 use crate::judge::Field;
@@ -265,15 +265,17 @@ fn a_row_has_link_day_and_comment() {
         .with("warnings", "true")
         .with("comment", "\"asked the <supplier>\"")
         .with("analysis_link", "\"https://analysis.example/1?a=1&b=2\"");
-    let html = page(&nursery([item]), &[]);
+    let service = nursery([item]);
+    let html = page(&service, &[]);
     let section = section(&html, "attention");
     let text = plain(section);
     let row = "lot a 81.25 % warning 9 June 2026, asked the <supplier>";
     assert!(text.contains(row), "{text}");
     assert!(section.contains("href=\"https://analysis.example/1?a=1&#38;b=2\""));
+    // There is no address to show, and no comma before it.
+    assert_eq!(page(&service, &["--emails"]), html);
     let item = sound("a", MADE).with("warnings", "true");
-    let item = super::without_figures(item);
-    let html = page(&nursery([item]), &[]);
+    let html = page(&nursery([without_figures(item)]), &[]);
     assert_eq!(
         attention(&html)[0].rows[0].reason,
         "warning, no measurements"
