@@ -129,6 +129,7 @@ async fn summarise(
     let newest = data.history.as_ref();
     let newest = newest.and_then(|history| history.judge(targets));
     let newest = newest.as_ref();
+    let is_too_large = data.is_too_large;
     let sums = data.groups.finish();
     let is_stdout = destination.place.is_stdout();
     let style = TableStyle {
@@ -153,6 +154,9 @@ async fn summarise(
         terminal::note(&format!(
             "{columns} not fit; widen the terminal, or use `-o` or `-f json` to get all"
         ));
+    }
+    if is_too_large {
+        terminal::note("there are too many crops and weeks to judge the crops");
     }
     received.print_notes()?;
     request.conclude(&format!(

@@ -2,7 +2,7 @@
 
 use super::chart::crop_name;
 use super::charts::spark;
-use super::format::{day, figure, signed, thousands, to_f64};
+use super::format::{day, figure, short_period, signed, thousands, to_f64};
 use super::gather::ReportData;
 use crate::analysis::judgement::{CropJudgement, NewestStep, TargetState, Verdict};
 use crate::analysis::statistics::{Decimal, Figures, Metric, Period, two_digits};
@@ -120,7 +120,7 @@ fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
     let words: Vec<String> = steps
         .iter()
         .zip(medians)
-        .filter_map(|(step, median)| Some(format!("{} {}", step.label(), two_digits((*median)?))))
+        .filter_map(|(step, median)| Some(format!("{} {}", short_period(*step), two_digits((*median)?))))
         .collect();
     if words.is_empty() {
         "no values in these steps".to_owned()

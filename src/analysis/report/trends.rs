@@ -2,7 +2,7 @@
 
 use super::chart::{Chart, crop_name, spread};
 use super::charts::{Spread, TrendChart, trend};
-use super::format::{figure, plural, short_period, to_f64};
+use super::format::{figure, period_name, plural, short_period, to_f64};
 use super::gather::{ReportData, StepWords};
 use super::outliers::rate_scale;
 use super::svg::{AltText, tick_label};
@@ -43,7 +43,7 @@ impl Trends {
         lines.truncate(MAX_CHARTS);
         let rows = shown.iter().enumerate().map(|(index, period)| {
             let medians = lines.iter().map(|line| line.medians[index]);
-            (period.label(), medians.map(figure).collect())
+            (step_name(*period), medians.map(figure).collect())
         });
         Self {
             rows: rows.collect(),
@@ -51,6 +51,14 @@ impl Trends {
             charts: charts(data, &lines, &shown),
             step: data.step_words().one,
         }
+    }
+}
+
+/// Returns the name of a step with its days.
+fn step_name(period: Period) -> String {
+    match period_name(period) {
+        (name, dates) if dates.is_empty() => name,
+        (name, dates) => format!("{name}, {dates}"),
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct SummaryData {
     zone: Zone,
     /// Whether the summary fails without the history.
     needs_history: bool,
+    /// Whether there are too many crops and weeks to judge them.
+    pub(crate) is_too_large: bool,
 }
 
 impl SummaryData {
@@ -25,6 +27,7 @@ impl SummaryData {
             history: is_judged.then(|| History::new(Step::Week, zone.local(now))),
             zone,
             needs_history,
+            is_too_large: false,
         }
     }
 }
@@ -42,6 +45,7 @@ impl Sink for SummaryData {
                     return Err(too_many());
                 }
                 self.history = None;
+                self.is_too_large = true;
             }
         }
         Ok(())

@@ -128,7 +128,7 @@ fn trends_are_also_given_as_text_and_table() {
     assert!(trends.contains("Usable rate of Tomato in percent, week by week (3 weeks)"));
     let table = rows(trends.split("<details>").last().unwrap());
     assert_eq!(table[0], ["week", "Tomato"]);
-    assert_eq!(table[1], ["2026-W21", "81.25"]);
+    assert_eq!(table[1], ["Week 21, 18 to 24 May 2026", "81.25"]);
     assert_eq!(table.len(), 4);
 }
 
