@@ -200,3 +200,90 @@ fn missed(target: &Target, figures: &Figures) -> Vec<MissedTarget> {
     });
     missed.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::statistics::Step;
+
+    const WEEK: i64 = 7 * 86_400;
+
+    /// Adds batches with this usable rate to a crop in a week, counted from 1970.
+    fn add(history: &mut History, crop: &str, week: i64, count: u64, rate: i64) {
+        let crop = history.crops.entry(crop.to_owned()).or_default();
+        let figures = crop
+            .steps
+            .entry(Step::Week.period(week * WEEK))
+            .or_default();
+        figures.batches += count;
+        for _ in 0..count {
+            assert!(figures.usable_rate.distribution.add(Decimal::from(rate)));
+        }
+    }
+
+    fn targets(crop: &str, least: i64) -> Targets {
+        let target = Target {
+            usable_rate_min: Some(Decimal::from(least)),
+            ..Target::default()
+        };
+        Targets {
+            crops: vec![(crop.to_owned(), target)],
+        }
+    }
+
+    #[test]
+    fn the_worst_crop_is_first_and_absent_ones_are_last() {
+        let mut history = History::new(Step::Week, 200 * WEEK);
+        for (crop, before, newest) in [
+            ("a usual", 80, 81),
+            ("b down", 80, 70),
+            ("c far down", 80, 60),
+            ("d low", 70, 70),
+            ("e up", 80, 90),
+        ] {
+            add(&mut history, crop, 99, 5, before);
+            add(&mut history, crop, 100, 5, newest);
+        }
+        add(&mut history, "f new", 100, 5, 80);
+        add(&mut history, "g gone", 99, 5, 80);
+        add(&mut history, "h long gone", 50, 5, 80);
+        let targets = targets("D LOW", 75);
+        let newest = history.judge(&targets).expect("a step");
+        let crops = newest.crops.iter();
+        let crops: Vec<(&str, &str)> = crops
+            .map(|crop| (crop.name, crop.comparison.verdict.name()))
+            .collect();
+        let expected = [
+            ("c far down", "down"),
+            ("b down", "down"),
+            ("d low", "usual"),
+            ("a usual", "usual"),
+            ("e up", "up"),
+            ("f new", "too_few"),
+            ("g gone", "too_few"),
+            ("h long gone", "too_few"),
+        ];
+        assert_eq!(crops, expected);
+        assert_eq!(newest.present().count(), 6);
+        let state = |name: &str| newest.crop(name).and_then(CropJudgement::target_state);
+        assert_eq!(state("d low"), Some(TargetState::Missed));
+        assert_eq!((state("b down"), state("unknown")), (None, None));
+    }
+
+    #[test]
+    fn a_target_is_judged_on_the_newest_step() {
+        for (before, newest, rate, expected) in [
+            (90, 5, 75, TargetState::Met),
+            (90, 5, 74, TargetState::Missed),
+            (10, 1, 80, TargetState::Met),
+            (90, 0, 0, TargetState::NoValues),
+        ] {
+            let mut history = History::new(Step::Week, 200 * WEEK);
+            add(&mut history, "Leek", 99, 5, before);
+            add(&mut history, "Leek", 100, newest, rate);
+            let targets = targets("Leek", 75);
+            let judged = history.judge(&targets).expect("a step");
+            assert_eq!(judged.crops[0].target_state(), Some(expected), "{rate}");
+        }
+    }
+}

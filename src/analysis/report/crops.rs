@@ -120,7 +120,13 @@ fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
     let words: Vec<String> = steps
         .iter()
         .zip(medians)
-        .filter_map(|(step, median)| Some(format!("{} {}", short_period(*step), two_digits((*median)?))))
+        .filter_map(|(step, median)| {
+            Some(format!(
+                "{} {}",
+                short_period(*step),
+                two_digits((*median)?)
+            ))
+        })
         .collect();
     if words.is_empty() {
         "no values in these steps".to_owned()
