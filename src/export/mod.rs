@@ -11,6 +11,7 @@ pub(crate) mod template;
 // Writing.
 pub(crate) mod partitions;
 pub(crate) mod sink;
+mod summarised;
 
 // What is about to be changed, what was written, and the record of it.
 pub(crate) mod manifest;
@@ -20,4 +21,5 @@ pub(crate) use destination::Destination;
 pub(crate) use partitions::{PartitionOptions, PartitionedWriter, PublishedExport};
 pub(crate) use pending::Pending;
 pub(crate) use sink::ExportSink;
+pub(crate) use summarised::SummarisedWriter;
 pub(crate) use template::{Crops, Template};

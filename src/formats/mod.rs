@@ -10,8 +10,9 @@
 
 mod format;
 
-// The writing side: the trait and its options, and the choice of the writer.
+// The writing side: the trait and its options, the choice of the writer, and figures that it may show.
 mod create;
+mod summary;
 mod writer;
 
 // The reading side: what a reader returns, and which format a file has.
@@ -32,6 +33,7 @@ mod suite;
 
 pub(crate) use create::new_writer;
 pub(crate) use format::Format;
+pub(crate) use summary::{CropName, CropRow, CropSummary};
 pub(crate) use writer::{
     BatchWriter, ExportInfo, ExportOutcome, LEFT_OUT_LIMIT, LeftOut, WriterOptions, WriterReport,
 };

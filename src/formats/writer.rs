@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::csv::CsvOptions;
+use super::summary::CropSummary;
 use crate::batch::digest::SetDigest;
 use crate::batch::filter::{Fields, Sorting};
 use crate::batch::{Batch, unquote};
@@ -33,6 +34,8 @@ pub(crate) struct ExportOutcome<'a> {
     pub(crate) version: Option<&'a str>,
     /// The digest of the batches in the file; always there if the format embeds it.
     pub(crate) digest: Option<&'a SetDigest>,
+    /// The figures of the batches in the file; `None` if the format does not show them.
+    pub(crate) summary: Option<&'a CropSummary>,
     /// Whether `--limit` left batches out.
     pub(crate) is_cut: bool,
 }

@@ -7,6 +7,9 @@ mod bombs;
 // Single values.
 mod cells;
 
+// The sheet `Summary`.
+mod summary;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Read as _};
@@ -59,7 +62,7 @@ impl Book {
         sheet.rows().nth(row).unwrap()[place].clone()
     }
 
-    /// Returns the visible heading of each field, as listed on the second sheet.
+    /// Returns the visible heading of each field, as listed on the last sheet.
     fn headings(&self) -> BTreeMap<String, String> {
         let about = self.sheet("About");
         let rows = about

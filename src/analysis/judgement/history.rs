@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::analysis::statistics::{Figures, Measurements, Period, Step};
 
 /// The number of steps before a step to compare it with. The texts of the page say "four".
-const TRAILING: usize = 4;
+pub(crate) const TRAILING: usize = 4;
 
 /// The maximum number of groups of crop and step, to limit memory.
 const MAX_GROUPS: usize = 200_000;

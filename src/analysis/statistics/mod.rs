@@ -28,7 +28,7 @@ pub(crate) use control::Control;
 pub(crate) use distribution::Distribution;
 pub(crate) use figures::{Figures, Measurements, Metric};
 pub(crate) use groups::{Group, GroupedFigures, Groups};
-pub(crate) use key::By;
+pub(crate) use key::{By, KeyPart};
 pub(crate) use period::{Period, Step};
 pub(crate) use round::{distinct, two_digits};
 pub(crate) use rust_decimal::Decimal;

@@ -1,4 +1,4 @@
-//! Formats the figures of groups: a table for people, JSON and CSV for programs.
+//! Formats the figures of groups: a table for people, JSON and CSV for programs, and rows for a workbook.
 //!
 //! One file per format; read `table.rs` first. The figures are computed by [`super::statistics`]. Where the
 //! text is written is left to `commands`.
@@ -11,9 +11,13 @@ mod table;
 mod csv;
 mod json;
 
+// The figures of a workbook, which `formats` writes.
+mod crops;
+
 // Used by all formats.
 mod fields;
 
+pub(crate) use crops::CropFigures;
 pub(crate) use csv::csv;
 pub(crate) use data::SummaryData;
 pub(crate) use json::json;

@@ -9,6 +9,7 @@ use super::lake::{self, LakeLock, LakePart, LakePlan, LakeUpdate};
 use super::manifest::ManifestInputs;
 use super::outcome::{format_notes, format_warnings, full_export, left_behind, partial_export};
 use super::request::ExportRequest;
+use crate::analysis::summary::CropFigures;
 use crate::batch::digest::SetDigest;
 use crate::batch::range::written;
 use crate::cli::ExportArgs;
@@ -21,6 +22,7 @@ use crate::error::Failure;
 use crate::export::manifest::{Draft, Manifest};
 use crate::export::{
     Crops, Destination, ExportSink, PartitionOptions, PartitionedWriter, Pending, PublishedExport,
+    SummarisedWriter,
 };
 use crate::fetch::PageOrder;
 use crate::formats::csv::CsvOptions;
@@ -196,7 +198,17 @@ impl OpenOutputs {
         let (destination, storage) = (&request.destination, &context.storage);
         let options = writer_options(args, request, &info);
         let format = destination.format;
-        let make_writer = move |output| formats::new_writer(format, output, options.clone());
+        let (now, zone) = (request.batches.now.timestamp(), request.batches.zone);
+        let make_writer = move |output| {
+            let writer = formats::new_writer(format, output, options.clone())?;
+            Ok(match format {
+                Format::Xlsx => {
+                    let figures = CropFigures::new(now, zone);
+                    Box::new(SummarisedWriter::new(writer, figures))
+                }
+                _ => writer,
+            })
+        };
         let no_clobber = args.output.no_clobber;
         let manifest = destination.manifest.as_deref();
         let has_digest = manifest.is_some() || format.embeds_digest();
@@ -291,6 +303,7 @@ impl OpenOutputs {
             version: version.as_deref(),
             is_cut: received.counts.is_cut,
             digest: None,
+            summary: None,
         })?;
         let (kept, known, digest) = match self.part {
             Some((LakePart { kept, names, .. }, digest)) => {

@@ -30,6 +30,8 @@ use package::{Package, SheetFacts};
 
 /// The sheet of batches; further ones have a number after this name.
 const SHEET: &str = "Batches";
+/// The sheet with figures, which is never read.
+const SUMMARY: &str = "Summary";
 /// The sheet that describes them, and how many of its rows are read.
 const ABOUT: &str = "About";
 const ABOUT_ROWS: u32 = 64;
@@ -53,7 +55,7 @@ pub(crate) fn read(
     }
     let mut info = FileInfo::default();
     let mut count = 0;
-    for name in sheets(&book.sheet_names()) {
+    for name in sheets(&book.sheet_names())? {
         let mut guard = SheetGuard::new(&package, &name)?;
         let mut cells = catch_panic(|| book.worksheet_cells_reader(&name))?;
         let mut header = Header::default();
@@ -210,17 +212,26 @@ fn embedded_digest(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<EmbeddedD
     }))
 }
 
-/// Returns the sheets of batches, by their names; the first sheet if there are none.
-fn sheets(names: &[String]) -> Vec<String> {
+/// Returns the sheets of batches, by their names; if there are none, the first sheet that is not one of the others.
+fn sheets(names: &[String]) -> Result<Vec<String>, ReadError> {
     let is_batches = |name: &&String| {
         let rest = name.strip_prefix(SHEET);
         rest.is_some_and(|rest| rest.is_empty() || rest.trim_start().parse::<u32>().is_ok())
     };
     let found: Vec<String> = names.iter().filter(is_batches).cloned().collect();
-    if found.is_empty() {
-        names.iter().take(1).cloned().collect()
-    } else {
-        found
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // Figures are not batches, whatever else is on their sheet.
+    let others = [SUMMARY, ABOUT];
+    let is_other = |name: &str| others.iter().any(|other| other.eq_ignore_ascii_case(name));
+    match names.iter().find(|name| !is_other(name)) {
+        Some(name) => Ok(vec![name.clone()]),
+        None => Err(ReadError::Broken {
+            place: None,
+            why: format!("the spreadsheet has no sheet `{SHEET}`"),
+            hint: Some("the file was modified: export it again"),
+        }),
     }
 }
 

@@ -1,10 +1,11 @@
-//! Writes `xlsx`: typed cells, live links, and a sheet that describes the export.
+//! Writes `xlsx`: typed cells, live links, a sheet with the figures of each crop, and one that describes the export.
 //!
 //! Rows go to an unnamed temporary file next to the output, which is packed at the end, so their number does
 //! not affect memory. Text is stored in its cells and not in a shared table, for the same reason.
 
-// The sheet `About`.
+// The sheets `Summary` and `About`.
 mod about;
+mod summary;
 
 // The content of a cell: text that XML can carry, dates in days, formats and widths.
 mod cell;
@@ -24,7 +25,7 @@ use rust_xlsxwriter::{
 };
 
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, FieldType, MEANINGS, Timestamp, WARNINGS};
+use crate::batch::{BATCH_NAME, Batch, COLUMNS, FieldType, MEANINGS, Timestamp, WARNINGS};
 use crate::error::{self, Failure};
 use crate::formats::{
     BatchWriter, ExportInfo, ExportOutcome, LeftOut, WriterOptions, WriterReport,
@@ -40,6 +41,8 @@ use styles::{CellStyles, HEADER_HEIGHT, Widths, header_format, prepare_printing}
 const ROWS: u32 = 1_048_576;
 /// The most links of a sheet: beyond this, Excel reports the file as damaged.
 const LINKS: u32 = 65_530;
+/// The most columns that stay visible at the left. More would leave little room for the others.
+const FROZEN: usize = 4;
 
 pub(crate) struct Xlsx {
     book: Workbook,
@@ -101,7 +104,9 @@ impl Xlsx {
         let ([styles, _], book) = (&self.styles, &mut self.book);
         let begun = checked(|| {
             let sheet = book.add_worksheet_with_constant_memory()?;
-            sheet.set_name(name)?.set_freeze_panes(1, 0)?;
+            sheet
+                .set_name(name)?
+                .set_freeze_panes(1, frozen_columns(columns))?;
             sheet.set_row_height(0, HEADER_HEIGHT)?;
             for (place, &column) in (0..).zip(columns) {
                 let format = header_format(&MEANINGS[column].heading());
@@ -140,7 +145,12 @@ impl Xlsx {
             plain_links: self.sheets.iter().map(|sheet| sheet.plain_links).sum(),
         };
         let ([styles, _], book) = (&self.styles, &mut self.book);
-        checked(|| about::write(book, &info, styles))?;
+        checked(|| {
+            if let Some(summary) = outcome.summary {
+                summary::write(book, summary)?;
+            }
+            about::write(book, &info, styles)
+        })?;
         let (book, sheets, path) = (&mut self.book, &self.sheets, &self.path);
         let (widths, columns) = (&self.widths, &self.fields.columns);
         checked(|| {
@@ -237,6 +247,16 @@ impl BatchWriter for Xlsx {
     }
 }
 
+/// Returns the number of columns that stay visible at the left: up to and with the name of the batch.
+fn frozen_columns(columns: &[usize]) -> u16 {
+    let place = columns.iter().position(|&column| column == BATCH_NAME);
+    let frozen = place.map_or(0, |place| place + 1);
+    u16::try_from(frozen)
+        .ok()
+        .filter(|_| frozen <= FROZEN)
+        .unwrap_or(0)
+}
+
 /// Runs `work` on the workbook. If a file cannot be written, for example on a full disk, rust_xlsxwriter
 /// panics.
 fn checked<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> io::Result<T> {
@@ -272,6 +292,7 @@ fn io_error(error: XlsxError) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::CropSummary;
     use crate::formats::csv::CsvOptions;
     use crate::storage::{Compression, Location, Storage};
     use calamine::Reader as _;
@@ -321,13 +342,17 @@ mod tests {
         for number in 0..7 {
             writer.write(&batch(number)).expect("written");
         }
-        let (output, _) = writer.finish(&ExportOutcome::default()).expect("finished");
+        let outcome = ExportOutcome {
+            summary: Some(&CropSummary::default()),
+            ..ExportOutcome::default()
+        };
+        let (output, _) = writer.finish(&outcome).expect("finished");
         output.publish().expect("published");
 
         let mut book: calamine::Xlsx<_> = calamine::open_workbook(&path).expect("a workbook");
         assert_eq!(
             book.sheet_names(),
-            ["Batches", "Batches 2", "Batches 3", "About"]
+            ["Batches", "Batches 2", "Batches 3", "Summary", "About"]
         );
         for (sheet, rows, links) in [("Batches", 4, 2), ("Batches 2", 4, 2), ("Batches 3", 2, 1)] {
             let range = book.worksheet_range(sheet).expect("a sheet");

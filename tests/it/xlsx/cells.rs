@@ -32,7 +32,7 @@ fn cells_have_the_types_of_their_fields() {
     assert!((days.as_f64() - (46_143.25 + 0.125 / 86_400.0)).abs() < 1e-11);
     let sheet = book.part("xl/worksheets/sheet1.xml");
     for part in [
-        "<pane ySplit=\"1\" topLeftCell=\"A2\" activePane=\"bottomLeft\" state=\"frozen\"/>",
+        "<pane xSplit=\"2\" ySplit=\"1\" topLeftCell=\"C2\" activePane=\"bottomRight\" state=\"frozen\"/>",
         "<autoFilter ref=\"A1:R2\"/>",
     ] {
         assert!(sheet.contains(part), "{part} in {sheet}");

@@ -1,0 +1,271 @@
+//! Computes the figures of each crop for a workbook, while its batches are written.
+//!
+//! Memory depends on the number of crops and of distinct values, both limited, and not on the number of batches.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use chrono::DateTime;
+
+use crate::analysis::Targets;
+use crate::analysis::judgement::{
+    CropHistory, CropJudgement, History, LEAST_CHANGE, MIN_BATCHES, TRAILING, Verdict,
+};
+use crate::analysis::statistics::{
+    Decimal, Figures, KeyPart, Measurements, Period, Step, two_digits,
+};
+use crate::batch::{Batch, CROP_TYPE, Timestamp, Zone};
+use crate::formats::{CropName, CropRow, CropSummary};
+use crate::text::one_line;
+
+/// The maximum number of crops to list. Others share one row.
+const MAX_CROPS: usize = 1000;
+/// The maximum number of characters of a name.
+const MAX_NAME: usize = 80;
+/// Steps to collect before old ones are merged.
+const MIN_STEPS: usize = 1000;
+
+/// The batches of each crop, received in any order.
+pub(crate) struct CropFigures {
+    /// The newest weeks of each crop. All older batches are counted as if they had no date.
+    history: History,
+    /// Batches of crops beyond the limit.
+    others: Figures,
+    limit: usize,
+    zone: Zone,
+    /// The first weeks that may be compared with the newest one: if that has begun, and if it is in the future.
+    first_weeks: [Option<Period>; 2],
+    /// The number of weeks of all crops, and how many are too many.
+    steps: usize,
+    max_steps: usize,
+}
+
+impl CropFigures {
+    /// `now` is in seconds since 1970.
+    pub(crate) fn new(now: i64, zone: Zone) -> Self {
+        Self {
+            history: History::new(Step::Week, zone.local(now)),
+            others: Figures::default(),
+            limit: MAX_CROPS,
+            zone,
+            first_weeks: [None; 2],
+            steps: 0,
+            max_steps: MIN_STEPS,
+        }
+    }
+
+    pub(crate) fn add(&mut self, batch: &Batch) {
+        let measurements = Measurements::of(batch);
+        let week = measurements.created.as_ref().map(|created| {
+            let local = self.zone.local(created.second);
+            self.history.step.period(local)
+        });
+        let week = week.filter(|week| self.is_recent(*week));
+        let name = batch.typed(CROP_TYPE).unwrap_or_default();
+        let name = distinct_name(&name);
+        let crops = &mut self.history.crops;
+        if !crops.contains_key(name.as_ref()) {
+            // Batches without a crop have an empty name, and always their own row.
+            if crops.len() >= self.limit && !name.is_empty() {
+                self.others.take(&measurements);
+                return;
+            }
+            crops.insert(name.clone().into_owned(), CropHistory::default());
+        }
+        let Some(crop) = crops.get_mut(name.as_ref()) else {
+            return;
+        };
+        let figures = match week {
+            Some(week) => crop.steps.entry(week).or_insert_with(|| {
+                self.steps += 1;
+                Figures::default()
+            }),
+            None => &mut crop.undated,
+        };
+        figures.take(&measurements);
+        if self.steps > self.max_steps {
+            self.merge_old();
+        }
+    }
+
+    /// Returns whether a week may be the newest, or be compared with it.
+    fn is_recent(&mut self, week: Period) -> bool {
+        let first = &mut self.first_weeks[usize::from(week.first() > self.history.now)];
+        let is_recent = first.is_none_or(|first| first <= week);
+        if is_recent {
+            let before = (0..TRAILING).fold(week, |week, _| week.previous());
+            *first = (*first).max(Some(before));
+        }
+        is_recent
+    }
+
+    /// Merges weeks that can no longer be compared with the newest.
+    fn merge_old(&mut self) {
+        let (now, [begun, future]) = (self.history.now, self.first_weeks);
+        let is_old = |week: &Period| {
+            let first = if week.first() > now { future } else { begun };
+            first.is_some_and(|first| *week < first)
+        };
+        self.steps = 0;
+        for crop in self.history.crops.values_mut() {
+            let old: Vec<Period> = crop.steps.keys().copied().filter(is_old).collect();
+            for week in old {
+                if let Some(figures) = crop.steps.remove(&week) {
+                    crop.undated.merge(&figures);
+                }
+            }
+            self.steps += crop.steps.len();
+        }
+        self.max_steps = MIN_STEPS.max(2 * self.steps);
+    }
+
+    pub(crate) fn finish(self) -> CropSummary {
+        let targets = Targets::default();
+        let newest = self.history.judge(&targets);
+        let mut total = Figures::default();
+        let mut rows: Vec<(KeyPart, CropRow)> = Vec::new();
+        let mut add = |name: &str, figures: &Figures, judged: Option<&CropJudgement<'_>>| {
+            total.merge(figures);
+            let key = Some(name).filter(|name| !name.is_empty());
+            let row = CropRow {
+                name: key.map_or(CropName::Absent, |name| {
+                    CropName::Named(one_line(name).into_owned())
+                }),
+                ..row(figures, judged, self.zone)
+            };
+            rows.push((KeyPart::Text(key.map(Into::into)), row));
+        };
+        match &newest {
+            Some(newest) => {
+                for crop in &newest.crops {
+                    add(crop.name, &crop.history.total(), Some(crop));
+                }
+            }
+            None => {
+                for (name, crop) in &self.history.crops {
+                    add(name, &crop.total(), None);
+                }
+            }
+        }
+        rows.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let mut crops: Vec<CropRow> = rows.into_iter().map(|(_, row)| row).collect();
+        let listed = crops.len();
+        if self.others.batches > 0 {
+            total.merge(&self.others);
+            crops.push(CropRow {
+                name: CropName::Others,
+                ..row(&self.others, None, self.zone)
+            });
+        }
+        let mut notes = notes(&total, newest.map(|newest| newest.period), self.zone);
+        if listed < crops.len() {
+            notes.push(format!(
+                "There are too many crops for one table: the first {listed} that arrived are listed, and all others share a row."
+            ));
+        }
+        CropSummary {
+            total: row(&total, None, self.zone),
+            crops,
+            notes,
+        }
+    }
+}
+
+/// Returns a name of limited length. Long names stay different from each other.
+fn distinct_name(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_NAME || name.chars().nth(MAX_NAME).is_none() {
+        return Cow::Borrowed(name);
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let start: String = name.chars().take(MAX_NAME).collect();
+    Cow::Owned(format!("{start}… #{:016x}", hasher.finish()))
+}
+
+fn row(figures: &Figures, judged: Option<&CropJudgement<'_>>, zone: Zone) -> CropRow {
+    let usable = figures.usable_rate.distribution.quartiles();
+    let [germination_rate, coefficient_of_variation, seedling_size] = [
+        &figures.germination_rate,
+        &figures.coefficient_of_variation,
+        &figures.seedling_size,
+    ]
+    .map(|metric| rounded(metric.distribution.median()));
+    let date = |moment: &Option<Timestamp>| {
+        let second = zone.local(moment.as_ref()?.second);
+        Some(day(second))
+    };
+    CropRow {
+        name: CropName::Absent,
+        batches: figures.batches,
+        usable_rate: rounded(usable.map(|usable| usable.median)),
+        usable_rate_low: rounded(usable.map(|usable| usable.low)),
+        usable_rate_high: rounded(usable.map(|usable| usable.high)),
+        germination_rate,
+        gap: rounded(figures.gap()),
+        coefficient_of_variation,
+        seedling_size,
+        warnings: figures.warnings,
+        first: date(&figures.first),
+        last: date(&figures.last),
+        newest_usable_rate: rounded(judged.and_then(|crop| crop.comparison.newest)),
+        change: rounded(judged.and_then(|crop| crop.comparison.change)),
+        verdict: judged.map_or("", verdict),
+    }
+}
+
+fn verdict(crop: &CropJudgement<'_>) -> &'static str {
+    match crop.comparison.verdict {
+        Verdict::Down => "down",
+        Verdict::Up => "up",
+        Verdict::Usual => "usual",
+        Verdict::TooFew if crop.newest.is_none() => "no batches",
+        Verdict::TooFew => "too few",
+    }
+}
+
+/// Rounds once, to two digits.
+fn rounded(number: Option<Decimal>) -> Option<f64> {
+    number.and_then(|number| two_digits(number).parse().ok())
+}
+
+/// Returns the day of a local time, such as `2026-05-01`.
+fn day(second: i64) -> String {
+    let moment = DateTime::from_timestamp(second, 0).unwrap_or_default();
+    moment.format("%Y-%m-%d").to_string()
+}
+
+fn notes(total: &Figures, newest: Option<Period>, zone: Zone) -> Vec<String> {
+    let mut notes = vec![
+        "Medians and quartiles of the batches in this workbook, each batch counted equally, rounded to two digits. Rates are in % of the cells of a tray, the gap is in points.".to_owned(),
+    ];
+    let batches = match total.batches {
+        1 => "1 batch".to_owned(),
+        count => format!("{count} batches"),
+    };
+    let zone_name = zone.name();
+    let local = |moment: &Timestamp| day(zone.local(moment.second));
+    let dates = total.first.as_ref().zip(total.last.as_ref());
+    notes.push(match dates {
+        Some((first, last)) => format!(
+            "{batches}, scanned from {} to {} ({zone_name}).",
+            local(first),
+            local(last)
+        ),
+        None => format!("{batches}."),
+    });
+    if let Some(week) = newest {
+        notes.push(format!(
+            "Newest week: {}, {} to {} ({zone_name}). Change: its median usable rate against that of the four weeks before, in points.",
+            week.label(),
+            day(week.first()),
+            day(week.next().first() - 1),
+        ));
+        notes.push(format!(
+            "Verdict: down or up from {LEAST_CHANGE} points and 3 standard errors; too few: fewer than {MIN_BATCHES} batches in the newest week or in the four before."
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;
