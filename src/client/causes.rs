@@ -152,7 +152,7 @@ mod tests {
         let certificate = params.self_signed(&key).expect("a certificate");
         let mut roots = rustls::RootCertStore::empty();
         roots.add(certificate.der().clone()).expect("a root");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(crate::client::crypto::provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = verifier.build().expect("a verifier");
         let name = name.try_into().expect("a name");

@@ -33,6 +33,7 @@ mod tunnel;
 // Files from the user, read with limits.
 pub(crate) mod bounded;
 pub(crate) mod certificates;
+pub(crate) mod crypto;
 
 pub(crate) use base_url::BaseUrl;
 pub(crate) use error::{Fault, ServiceError};

@@ -14,6 +14,7 @@ use super::buffers::Buffers;
 use super::causes::is_unprocessed;
 use super::certificates::read_certificates;
 use super::connection::classify;
+use super::crypto;
 use super::error::{Fault, ProxyRefusal, ServiceError};
 use super::options::ClientOptions;
 use super::proxy::{ProxyServer, Route};
@@ -72,6 +73,7 @@ impl Http {
         options: &ClientOptions,
         stats: Arc<Stats>,
     ) -> Result<Self, Failure> {
+        crypto::install();
         let timeout = options.timeout;
         let mut builder = Client::builder()
             .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))

@@ -16,6 +16,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Security, TableAddress};
 use crate::client::certificates::read_certificates;
+use crate::client::crypto;
 use crate::error::{Failure, Kind};
 
 /// Prepares the security that `address` requires; `also` is an additional authority to trust.
@@ -23,7 +24,7 @@ pub(super) fn connector(
     address: &TableAddress,
     also: Option<&Path>,
 ) -> Result<MakeRustlsConnect, Failure> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(crypto::provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(unprepared)?;

@@ -25,6 +25,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use super::error::StoreError;
 use super::orphans::ObjectUri;
+use crate::client::crypto;
 
 /// The size limit of a response that is not data.
 const TEXT_LIMIT: usize = 1 << 20;
@@ -49,6 +50,7 @@ impl fmt::Debug for Transport {
 impl HttpConnector for Transport {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let allow_http = options.get_config_value(&ClientConfigKey::AllowHttp);
+        crypto::install();
         let client = Client::builder()
             .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
