@@ -173,7 +173,7 @@ fn the_readme_begins_with_the_two_commands() {
         .collect();
     assert_eq!(
         commands,
-        ["cargo run --release -- export --sandbox", "cargo test"]
+        ["cargo run -- export --sandbox", "cargo test"]
     );
     let ci = fs::read_to_string(root(".ci/run")).unwrap();
     assert!(
