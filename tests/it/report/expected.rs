@@ -34,15 +34,14 @@ fn bounds(step: &str, number: i64) -> (i64, i64) {
     }
 }
 
-/// Returns the name of a step in ISO 8601.
-pub(super) fn iso_name(step: &str, number: i64) -> String {
+/// Returns the short name of a step.
+pub(super) fn short_name(step: &str, number: i64) -> String {
     let first = date(bounds(step, number).0);
-    let form = match step {
-        "day" => "%Y-%m-%d",
-        "week" => "%G-W%V",
-        _ => "%Y-%m",
-    };
-    first.format(form).to_string()
+    match step {
+        "day" => first.format("%-d %b").to_string(),
+        "week" => format!("week {}", first.iso_week().week()),
+        _ => first.format("%b %Y").to_string(),
+    }
 }
 
 /// Returns the name of a step with its days, and how much of it is over, as the page begins with it.

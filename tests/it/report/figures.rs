@@ -51,7 +51,7 @@ fn expected_sparklines(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<String> {
             let trays = crop.all.iter().copied();
             let trays = trays.filter(|tray| rules.number(tray.created) == number);
             let median = median(&values(&trays.collect::<Vec<_>>(), USABLE))?;
-            let name = expected::iso_name(rules.step, number);
+            let name = expected::short_name(rules.step, number);
             Some(format!("{name} {}", rounded(median)))
         });
         let steps: Vec<String> = steps.collect();
