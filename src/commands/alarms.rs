@@ -10,11 +10,23 @@ use crate::text::brief;
 /// The maximum number of crops to name.
 const NAMED: usize = 5;
 
-/// Fails if a crop of the newest step is what `fail_on` looks for.
-pub(super) fn check(newest: Option<&NewestStep<'_>>, fail_on: &[FailOn]) -> Result<(), Failure> {
+/// Fails if a crop of the newest step is what `fail_on` looks for. The range begins at `start`, if it has a
+/// start.
+pub(super) fn check(
+    newest: Option<&NewestStep<'_>>,
+    start: Option<i64>,
+    fail_on: &[FailOn],
+) -> Result<(), Failure> {
     let Some(newest) = newest else {
         return Ok(());
     };
+    let is_cut = start.is_some_and(|start| newest.steps_since(start) < 4);
+    if is_cut && fail_on.contains(&FailOn::Down) {
+        log::warn!(
+            "the range begins less than four weeks before {}: crops are compared with fewer weeks, or not at all; begin earlier, such as with `--since 12w`",
+            newest.period.label()
+        );
+    }
     let crops = newest.present().filter_map(|crop| cause(crop, fail_on));
     let crops: Vec<String> = crops.collect();
     if crops.is_empty() {

@@ -150,7 +150,7 @@ async fn write_report(
     let range = &request.batches.range;
     let available = source.available_range()?;
     let span = ReportSpan::new(range, &available, request.created, settings.time_zone.value);
-    let mut data = ReportData::new(args.step.into(), span);
+    let mut data = ReportData::new(args.step.into(), span, args.emails);
     let left_behind = || request.location.left_behind(&storage);
     let received = request
         .batches
@@ -174,7 +174,7 @@ async fn write_report(
                 None => name,
             }
         },
-        range: range.describe(),
+        range: *range,
         conditions: conditions(args),
         version: received.pages.version().map(|version| version.to_string()),
         has_emails: args.emails,
@@ -192,15 +192,15 @@ async fn write_report(
         ));
     }
     received.print_notes()?;
+    if let Some(path) = request.location.path().filter(|_| args.open) {
+        desktop::open(&path).await;
+    }
     request.batches.conclude(&format!(
         "report of {} ({}) to {}",
         count(counts.written, "batch", "batches"),
         received.describe(),
         request.location.name(),
     ));
-    if let Some(path) = request.location.path().filter(|_| args.open) {
-        desktop::open(&path).await;
-    }
     Ok(())
 }
 

@@ -166,6 +166,7 @@ async fn summarise(
         received.describe(),
         destination.name(),
     ));
-    alarms::check(newest, &args.fail_on)?;
+    let start = request.range.start.map(|start| zone.local(start));
+    alarms::check(newest, start, &args.fail_on)?;
     Ok(())
 }

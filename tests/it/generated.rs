@@ -171,10 +171,7 @@ fn the_readme_begins_with_the_two_commands() {
         .take_while(|line| !line.starts_with("## "))
         .filter(|line| line.starts_with("cargo "))
         .collect();
-    assert_eq!(
-        commands,
-        ["cargo run -- export --sandbox", "cargo test"]
-    );
+    assert_eq!(commands, ["cargo run -- export --sandbox", "cargo test"]);
     let ci = fs::read_to_string(root(".ci/run")).unwrap();
     assert!(
         ci.lines().any(|line| line == "cargo test"),

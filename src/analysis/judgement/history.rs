@@ -19,7 +19,7 @@ pub(crate) struct History {
     pub(crate) now: i64,
     /// By name, which is empty for batches without a crop.
     pub(crate) crops: BTreeMap<String, CropHistory>,
-    /// The number of groups of crop and step.
+    /// The number of crops, and of groups of crop and step.
     groups: usize,
 }
 
@@ -45,6 +45,7 @@ impl History {
     #[must_use]
     pub(crate) fn add(&mut self, crop: &str, created: Option<i64>, batch: &Measurements) -> bool {
         if !self.crops.contains_key(crop) {
+            self.groups += 1;
             self.crops.insert(crop.to_owned(), CropHistory::default());
         }
         let Some(history) = self.crops.get_mut(crop) else {
@@ -100,10 +101,8 @@ impl History {
 impl CropHistory {
     /// Returns the figures of the four steps before `period`.
     pub(crate) fn before(&self, period: Period) -> Figures {
-        let before = std::iter::successors(Some(period.previous()), |step| Some(step.previous()));
-        let before = before.take(TRAILING);
-        let figures: Vec<&Figures> = before.filter_map(|step| self.steps.get(&step)).collect();
-        merged(figures.into_iter())
+        let figures = before(period).filter_map(|step| self.steps.get(&step));
+        merged(figures)
     }
 
     pub(crate) fn total(&self) -> Figures {
@@ -117,6 +116,11 @@ impl CropHistory {
         let last = until.or_else(|| self.steps.last_key_value());
         last.map(|(period, figures)| (*period, figures))
     }
+}
+
+/// Returns the four steps before `period`, the nearest first.
+pub(super) fn before(period: Period) -> impl Iterator<Item = Period> {
+    std::iter::successors(Some(period.previous()), |step| Some(step.previous())).take(TRAILING)
 }
 
 /// Merges figures of different batches.

@@ -86,14 +86,14 @@ impl<'a> Limits<'a> {
     pub(crate) fn reasons(&self, batch: &Values) -> Vec<Reason> {
         let mut reasons = Vec::new();
         if let Some(rate) = batch.germination_rate {
-            let half = self.germination.filter(|usual| usual.is_half(rate));
+            let half = self.germination.filter(|usual| usual.is_below_half(rate));
             reasons.extend(match half {
                 _ if rate <= Decimal::ZERO => Some(Reason::NothingGerminated),
                 half => half.map(|usual| Reason::HalfOfGermination(usual.median)),
             });
         }
         if let Some(rate) = batch.usable_rate {
-            let half = self.usable.filter(|usual| usual.is_half(rate));
+            let half = self.usable.filter(|usual| usual.is_below_half(rate));
             let low = self.usable.filter(|usual| usual.is_far_above(rate));
             reasons.extend(match half {
                 _ if rate <= Decimal::ZERO => Some(Reason::NothingUsable),
@@ -123,7 +123,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns whether any batch of a step with these figures needs attention.
-    pub(crate) fn is_any_noticed(&self, step: &Figures) -> bool {
+    pub(crate) fn needs_attention(&self, step: &Figures) -> bool {
         // Each reason depends on one value, so the extremes are enough.
         let extremes = Values {
             usable_rate: step.usable_rate.distribution.min(),
@@ -153,7 +153,7 @@ impl Usual {
     }
 
     /// Returns whether `rate` is less than half of the median.
-    fn is_half(self, rate: Decimal) -> bool {
+    fn is_below_half(self, rate: Decimal) -> bool {
         rate.checked_mul(Decimal::TWO)
             .is_some_and(|double| double < self.median)
     }

@@ -1,10 +1,11 @@
 //! The newest step, crop by crop: which are down, which miss a target, which need attention.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use rust_decimal::Decimal;
 
-use super::history::{CropHistory, History};
+use super::history::{CropHistory, History, before};
 use super::limits::Limits;
 use super::verdict::{Comparison, Verdict};
 use crate::analysis::statistics::{Figures, Period};
@@ -15,6 +16,8 @@ pub(crate) struct NewestStep<'a> {
     pub(crate) period: Period,
     /// The worst first; those without a batch in the step last.
     pub(crate) crops: Vec<CropJudgement<'a>>,
+    /// The place of each crop in `crops`, by name.
+    by_name: HashMap<&'a str, usize>,
 }
 
 /// One crop in the newest step.
@@ -73,7 +76,13 @@ impl History {
             .map(|(name, crop)| CropJudgement::new(name, crop, period, targets))
             .collect();
         crops.sort_by_cached_key(CropJudgement::order);
-        Some(NewestStep { period, crops })
+        let names = crops.iter().enumerate();
+        let by_name = names.map(|(place, crop)| (crop.name, place)).collect();
+        Some(NewestStep {
+            period,
+            crops,
+            by_name,
+        })
     }
 }
 
@@ -83,8 +92,14 @@ impl<'a> NewestStep<'a> {
         self.crops.iter().filter(|crop| crop.newest.is_some())
     }
 
+    /// Returns how many of the four steps before are, at least in part, after `start`.
+    pub(crate) fn steps_since(&self, start: i64) -> usize {
+        let before = before(self.period);
+        before.filter(|step| step.next().first() > start).count()
+    }
+
     pub(crate) fn crop(&self, name: &str) -> Option<&CropJudgement<'a>> {
-        self.crops.iter().find(|crop| crop.name == name)
+        self.crops.get(*self.by_name.get(name)?)
     }
 }
 
@@ -101,7 +116,7 @@ impl<'a> CropJudgement<'a> {
             missed: target
                 .zip(newest)
                 .map_or_else(Vec::new, |(target, newest)| missed(target, newest)),
-            has_attention: newest.is_some_and(|newest| limits.is_any_noticed(newest)),
+            has_attention: newest.is_some_and(|newest| limits.needs_attention(newest)),
             name,
             history: crop,
             newest,

@@ -53,8 +53,8 @@ impl Comparison {
         let change = changed(newest, before);
         let verdict = change.zip(before.deviation());
         let verdict = verdict.map_or(Verdict::TooFew, |(change, deviation)| {
-            let is_clear = change.abs() >= LEAST_CHANGE
-                && exceeds_chance(change, deviation, newest.count()).unwrap_or(true);
+            let is_clear =
+                change.abs() >= LEAST_CHANGE && exceeds_chance(change, deviation, newest.count());
             match (is_clear, change.is_sign_negative()) {
                 (false, _) => Verdict::Usual,
                 (true, true) => Verdict::Down,
@@ -81,9 +81,8 @@ pub(crate) fn changed(newest: &Distribution, before: &Distribution) -> Option<De
 }
 
 /// Returns whether `change` is at least three standard errors of the median of `count` values, which is
-/// 1.4826 · deviation · 1.2533 / √count. Both sides are squared, so nothing is rounded. `None` if a number
-/// is too large.
-fn exceeds_chance(change: Decimal, deviation: Decimal, count: u64) -> Option<bool> {
+/// 1.4826 · deviation · 1.2533 / √count. Both sides are squared, so no root is rounded.
+fn exceeds_chance(change: Decimal, deviation: Decimal, count: u64) -> bool {
     let three_errors = [
         Decimal::new(14826, 4),
         Decimal::new(12533, 4),
@@ -91,11 +90,17 @@ fn exceeds_chance(change: Decimal, deviation: Decimal, count: u64) -> Option<boo
     ];
     let three_errors = three_errors
         .into_iter()
-        .try_fold(deviation, Decimal::checked_mul)?;
-    let left = change
-        .checked_mul(change)?
-        .checked_mul(Decimal::from(count))?;
-    Some(left >= three_errors.checked_mul(three_errors)?)
+        .try_fold(deviation, Decimal::checked_mul);
+    let three_errors = three_errors.and_then(|errors| errors.checked_mul(errors));
+    let change = change
+        .checked_mul(change)
+        .and_then(|square| square.checked_mul(Decimal::from(count)));
+    match (change, three_errors) {
+        (Some(change), Some(errors)) => change >= errors,
+        // Too large to square: an enormous spread hides any change, and an enormous change is clear.
+        (_, None) => false,
+        (None, Some(_)) => true,
+    }
 }
 
 #[cfg(test)]

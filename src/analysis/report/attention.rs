@@ -7,7 +7,7 @@ use super::chart::crop_name;
 use super::escape::Escaped;
 use super::format::{day, plural, thousands};
 use super::gather::ReportData;
-use super::recent::Scan;
+use super::recent::{MAX_KEPT, Scan};
 use crate::analysis::Targets;
 use crate::analysis::judgement::{Limits, NewestStep, Reason};
 use crate::analysis::statistics::{Decimal, Figures, Period, distinct, two_digits};
@@ -40,6 +40,10 @@ pub(super) struct Attention {
     pub(super) older: Vec<AttentionRow>,
     /// The number of older batches, including those without a row.
     pub(super) older_count: u64,
+    /// The number of older batches that were looked at, if not all.
+    pub(super) older_among: Option<String>,
+    /// The number of crops without any row.
+    pub(super) left_out_crops: u64,
 }
 
 /// The batches of one crop in the newest step.
@@ -83,11 +87,17 @@ impl Attention {
             .into_iter()
             .filter(|flagged| step.period(flagged.scan.created) <= newest.period)
             .partition(|flagged| step.period(flagged.scan.created) == newest.period);
+        let in_step = newest.present().filter_map(|crop| crop.newest);
+        let in_step: u64 = in_step.map(|figures| figures.batches).sum();
         let mut links = Links { size: 0 };
         let mut attention = Self {
             count: now.iter().filter(|flagged| flagged.has_reason()).count() as u64,
             failed: now.iter().filter(|flagged| flagged.has_failed()).count() as u64,
-            is_incomplete: data.recent.is_incomplete(newest.period),
+            is_incomplete: data.recent.count(newest.period) < in_step,
+            older_among: data
+                .recent
+                .has_dropped()
+                .then(|| thousands(MAX_KEPT as u64)),
             older_count: older.len() as u64,
             ..Self::default()
         };
@@ -101,8 +111,12 @@ impl Attention {
             if rows.is_empty() {
                 continue;
             }
-            // The sort is stable: with the same shortfall, the newest is first.
-            rows.sort_by_key(|flagged| Reverse(flagged.shortfall));
+            if room == 0 {
+                attention.left_out_crops += 1;
+                continue;
+            }
+            // Failures first. The sort is stable: with the same shortfall, the newest is first.
+            rows.sort_by_key(|flagged| (!flagged.has_failed(), Reverse(flagged.shortfall)));
             let all = crop.newest.map_or(0, |figures| figures.batches);
             let (listed, count) = (
                 rows.len(),

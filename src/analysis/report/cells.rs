@@ -14,7 +14,7 @@ const MAX_ROWS: usize = 100;
 const MAX_BARS: usize = 16;
 
 /// Says that the cells are counted, which gives other figures than the medians of batches.
-const CELLS: &str = "mean of all cells over the whole range, %, not medians of batches";
+const CELLS: &str = "mean of one average tray per batch over the whole range, % of its cells; not the medians above";
 
 /// Says which crops a chart shows, if not all.
 fn shown_of(all: usize) -> String {

@@ -49,6 +49,8 @@ pub(super) struct NewestTable {
     pub(super) spark_steps: usize,
     /// The number of crops without a row.
     pub(super) left_out: usize,
+    /// Says how many of the four steps before are in the range, if not all.
+    pub(super) cut: Option<String>,
 }
 
 impl NewestTable {
@@ -60,9 +62,20 @@ impl NewestTable {
             has_targets: rows.iter().any(|row| row.target.is_some()),
             spark_steps: steps.len(),
             left_out: newest.crops.len() - rows.len(),
+            cut: cut(data, newest),
             rows,
         }
     }
+}
+
+/// Says how many of the four steps before are in the range, if not all.
+fn cut(data: &ReportData, newest: &NewestStep<'_>) -> Option<String> {
+    let words = data.step_words();
+    let steps = newest.steps_since(data.span.start()?);
+    (steps < 4).then(|| {
+        let steps = ["none", "one", "two", "three"][steps];
+        format!("Of the four {} before, {steps} in this range.", words.many)
+    })
 }
 
 fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestRow {

@@ -84,6 +84,23 @@ pub(super) fn thousands(number: u64) -> String {
     text
 }
 
+/// Replaces the e-mail addresses in a text.
+pub(super) fn hide_emails(text: &str) -> String {
+    let is_email = |word: &str| {
+        let parts = word.split_once('@');
+        parts.is_some_and(|(person, host)| !person.is_empty() && host.contains('.'))
+    };
+    let words = text.split_inclusive(char::is_whitespace).map(|word| {
+        let blank = &word[word.trim_end().len()..];
+        if is_email(word.trim_end()) {
+            format!("(e-mail hidden){blank}")
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect()
+}
+
 /// Formats a figure with two digits. A dash if there is none.
 pub(super) fn figure(value: Option<Decimal>) -> String {
     value.map_or_else(|| "–".to_owned(), two_digits)
@@ -151,6 +168,19 @@ mod tests {
             let second = Timestamp::parse(moment).expect(moment).second;
             let named = period_name(step.period(second));
             assert_eq!(named, (name.to_owned(), dates.to_owned()));
+        }
+    }
+
+    #[test]
+    fn addresses_are_hidden() {
+        for (text, shown) in [
+            ("ask jan@example.com now", "ask (e-mail hidden) now"),
+            ("<a.b@c.example>,\nx", "(e-mail hidden)\nx"),
+            ("row 3 @ house 4.5", "row 3 @ house 4.5"),
+            ("3@4", "3@4"),
+            ("", ""),
+        ] {
+            assert_eq!(hide_emails(text), shown);
         }
     }
 

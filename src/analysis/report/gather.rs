@@ -35,15 +35,16 @@ pub(crate) struct ReportData {
 }
 
 impl ReportData {
-    pub(crate) fn new(step: Step, span: ReportSpan) -> Self {
+    /// With `has_emails`, texts may contain e-mail addresses.
+    pub(crate) fn new(step: Step, span: ReportSpan, has_emails: bool) -> Self {
         let columns: Vec<usize> = (0..COLUMNS.len()).collect();
         Self {
             zone: span.zone,
             span,
             history: History::new(step, span.made),
             losses: BTreeMap::new(),
-            recent: RecentBatches::new(step, span.made),
-            quality: Quality::new(span.made),
+            recent: RecentBatches::new(step, span.made, has_emails),
+            quality: Quality::new(span.made, has_emails),
             density: BTreeMap::new(),
             unmeasured: 0,
             rated: 0,

@@ -8,7 +8,7 @@ use super::chart::Chart;
 use super::control;
 use super::crops::{NewestTable, RangeRow, range_rows};
 use super::dots;
-use super::format::{ago, minute, period_name, plural, thousands};
+use super::format::{ago, day, minute, period_name, plural, thousands};
 use super::gather::ReportData;
 use super::quality::QualityIssue;
 use super::tiles::{Tile, tiles};
@@ -17,6 +17,7 @@ use super::verdict::VerdictText;
 use crate::analysis::Targets;
 use crate::analysis::judgement::NewestStep;
 use crate::analysis::statistics::{Metric, Period, Step, two_digits};
+use crate::batch::range::Range;
 use crate::error::{Failure, Kind};
 
 /// The information about the report itself.
@@ -26,8 +27,7 @@ pub(crate) struct ReportInfo {
     pub(crate) profile: Option<String>,
     /// The source of the batches.
     pub(crate) source: String,
-    /// The range of dates, as text.
-    pub(crate) range: String,
+    pub(crate) range: Range,
     /// The conditions of `--where`.
     pub(crate) conditions: Vec<String>,
     /// The version of the interface, if the source is a service.
@@ -160,6 +160,39 @@ fn crop_order<'a>(data: &'a ReportData, newest: Option<&'a NewestStep<'a>>) -> V
     )
 }
 
+/// Describes the range of dates in words.
+fn range_words(data: &ReportData, info: &ReportInfo) -> String {
+    const DAY: i64 = 86_400;
+    let Range {
+        start,
+        end,
+        excludes_end,
+    } = info.range;
+    let moment = |local: i64| {
+        if local % DAY == 0 {
+            day(local)
+        } else {
+            minute(local)
+        }
+    };
+    let start = start.map(|start| moment(data.zone.local(start)));
+    let end = end.map(|end| {
+        let local = data.zone.local(end);
+        if excludes_end && local % DAY == 0 {
+            day(local - 1)
+        } else {
+            moment(local)
+        }
+    });
+    match (start, end) {
+        (None, None) => "all dates".to_owned(),
+        (Some(start), None) => format!("since {start}"),
+        (None, Some(end)) => format!("until {end}"),
+        (Some(start), Some(end)) if start == end => start,
+        (Some(start), Some(end)) => format!("{start} to {end}"),
+    }
+}
+
 fn attention_lead(attention: &Attention, step: &str) -> String {
     let checked = if attention.is_incomplete {
         format!(
@@ -218,7 +251,7 @@ fn facts(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static st
     if let Some(profile) = &info.profile {
         rows.push(("Profile", profile.clone()));
     }
-    rows.push(("Range", info.range.clone()));
+    rows.push(("Range", range_words(data, info)));
     if !info.conditions.is_empty() {
         rows.push(("Filter", info.conditions.join(", ")));
     }
@@ -253,7 +286,7 @@ fn colophon(data: &ReportData, info: &ReportInfo) -> String {
     format!(
         "trayscan {version}, from {}{interface}, {}, generated {} {}.",
         info.source,
-        info.range,
+        range_words(data, info),
         minute(data.span.made),
         data.zone.name()
     )

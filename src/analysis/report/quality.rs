@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::format::hide_emails;
 use super::parse::{BatchNumbers, is_percentage};
 use crate::analysis::statistics::Decimal;
 use crate::batch::{BATCH_NAME, Batch, CROP_TYPE};
@@ -101,6 +102,7 @@ const EXAMPLES: usize = 3;
 pub(super) struct Quality {
     found: [IssueCount; CHECKS.len()],
     now: i64,
+    has_emails: bool,
 }
 
 #[derive(Default)]
@@ -118,11 +120,12 @@ pub(super) struct QualityIssue {
 }
 
 impl Quality {
-    /// `now` is in seconds since 1970. Later dates are in the future.
-    pub(super) fn new(now: i64) -> Self {
+    /// Dates later than `now` are in the future. With `has_emails`, names may contain e-mail addresses.
+    pub(super) fn new(now: i64, has_emails: bool) -> Self {
         Self {
             found: Default::default(),
             now,
+            has_emails,
         }
     }
 
@@ -133,7 +136,10 @@ impl Quality {
             }
             let found = &mut self.found[index];
             found.count += 1;
-            let name = example(batch);
+            let mut name = example(batch);
+            if !self.has_emails {
+                name = hide_emails(&name);
+            }
             let is_first = found.examples.len() < EXAMPLES
                 || found.examples.last().is_some_and(|last| name < *last);
             if is_first {

@@ -1,15 +1,16 @@
 //! Keeps the most recent batches one by one, for the charts and the list of batches that need attention.
 
+use super::format::hide_emails;
 use super::parse::BatchNumbers;
 use crate::analysis::judgement::Values;
 use crate::analysis::statistics::{Decimal, Period, Step};
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, CROP_TYPE, SCANNED_BY, WARNINGS};
 use crate::text::brief;
 
-/// The number of batches to keep: far more than a page shows. Those of the newest step are kept beyond it.
-const MAX_KEPT: usize = 5000;
-/// The maximum number of batches to keep, to limit memory.
-pub(super) const MAX_OF_STEP: usize = 100_000;
+/// The number of batches to keep besides those of the newest step: far more than a page shows.
+pub(super) const MAX_KEPT: usize = 5000;
+/// The maximum number of batches of the newest step to keep, to limit memory.
+pub(super) const MAX_OF_STEP: usize = 20_000;
 
 /// The number of characters to keep of a text: far more than are shown.
 const MAX_CHARACTERS: usize = 1000;
@@ -43,19 +44,19 @@ pub(super) struct RecentBatches {
     floor: Option<i64>,
     /// The number of batches at which the oldest are dropped.
     limit: usize,
-    /// The number of all batches with a date.
-    dated: usize,
+    /// Whether texts may contain e-mail addresses.
+    has_emails: bool,
 }
 
 impl RecentBatches {
-    pub(super) fn new(step: Step, now: i64) -> Self {
+    pub(super) fn new(step: Step, now: i64, has_emails: bool) -> Self {
         Self {
             step,
             now,
             scans: Vec::new(),
             floor: None,
             limit: 2 * MAX_KEPT,
-            dated: 0,
+            has_emails,
         }
     }
 
@@ -63,11 +64,11 @@ impl RecentBatches {
         let Some(created) = numbers.created else {
             return;
         };
-        self.dated += 1;
         if self.floor.is_some_and(|floor| created < floor) {
             return;
         }
-        self.scans.push(Scan::of(batch, created, numbers));
+        let scan = Scan::of(batch, created, numbers, self.has_emails);
+        self.scans.push(scan);
         if self.scans.len() >= self.limit {
             self.prune();
         }
@@ -78,10 +79,16 @@ impl RecentBatches {
         &self.scans
     }
 
-    /// Returns whether batches of `period` may have been dropped.
-    pub(super) fn is_incomplete(&self, period: Period) -> bool {
-        let oldest = self.scans.last().map(|scan| scan.created);
-        self.dated > self.scans.len() && oldest.is_some_and(|oldest| oldest >= period.first())
+    /// Returns the number of batches of `period`.
+    pub(super) fn count(&self, period: Period) -> u64 {
+        let scans = self.scans.iter();
+        let scans = scans.filter(|scan| self.step.period(scan.created) == period);
+        scans.count() as u64
+    }
+
+    /// Returns whether older batches were dropped.
+    pub(super) fn has_dropped(&self) -> bool {
+        self.floor.is_some()
     }
 
     /// Sorts the batches, newest first, and drops the oldest if there are too many.
@@ -94,7 +101,7 @@ impl RecentBatches {
             let first = newest.first();
             self.scans.partition_point(|scan| scan.created >= first)
         });
-        let kept = of_step.clamp(MAX_KEPT, MAX_OF_STEP);
+        let kept = of_step.min(MAX_OF_STEP) + MAX_KEPT;
         self.limit = 2 * kept;
         if self.scans.len() > kept {
             self.scans.truncate(kept);
@@ -104,23 +111,27 @@ impl RecentBatches {
 }
 
 impl Scan {
-    fn of(batch: &Batch, created: i64, numbers: &BatchNumbers) -> Self {
-        let text = |column: usize| {
+    fn of(batch: &Batch, created: i64, numbers: &BatchNumbers, has_emails: bool) -> Self {
+        let text = |column: usize| -> Option<String> {
             let text = batch.typed(column)?;
             (!text.is_empty()).then(|| text.chars().take(MAX_CHARACTERS).collect())
+        };
+        let without_emails = |column: usize| {
+            let text = text(column)?;
+            Some(if has_emails { text } else { hide_emails(&text) })
         };
         let link = batch.typed(ANALYSIS_LINK);
         let link = link.filter(|link| is_web(link));
         Self {
             created,
             id: batch.id().into_owned(),
-            name: text(BATCH_NAME),
+            name: without_emails(BATCH_NAME),
             crop: batch.typed(CROP_TYPE).map_or_else(String::new, Into::into),
             germination_rate: numbers.germination_rate,
             usable_rate: numbers.usable_rate,
             variation: numbers.variation,
             link: link.map(Into::into),
-            comment: text(COMMENT),
+            comment: without_emails(COMMENT),
             email: text(SCANNED_BY),
             has_warning: batch.typed(WARNINGS).as_deref() == Some("true"),
         }

@@ -36,6 +36,11 @@ impl ReportSpan {
         }
     }
 
+    /// Returns the start of the span, if it has one.
+    pub(super) fn start(&self) -> Option<i64> {
+        self.start
+    }
+
     fn is_running(&self, period: Period) -> bool {
         period.next().first() > self.made
     }

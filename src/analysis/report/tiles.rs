@@ -18,8 +18,8 @@ pub(super) struct Tile {
 struct TileKind {
     name: &'static str,
     is_higher_better: bool,
-    /// The change within one crop, and the number of values in the newest step.
-    change: fn(&Figures, &Figures) -> Option<(Decimal, u64)>,
+    /// The change within one crop.
+    change: fn(&Figures, &Figures) -> Option<Decimal>,
 }
 
 const KINDS: [TileKind; 4] = [
@@ -37,9 +37,8 @@ const KINDS: [TileKind; 4] = [
         name: "Gap between the two",
         is_higher_better: false,
         change: |newest, before| {
-            let (germination, count) = of(&newest.germination_rate, &before.germination_rate)?;
-            let (usable, _) = of(&newest.usable_rate, &before.usable_rate)?;
-            Some((germination.checked_sub(usable)?, count))
+            let germination = of(&newest.germination_rate, &before.germination_rate)?;
+            germination.checked_sub(of(&newest.usable_rate, &before.usable_rate)?)
         },
     },
     TileKind {
@@ -52,9 +51,8 @@ const KINDS: [TileKind; 4] = [
     },
 ];
 
-fn of(newest: &Metric, before: &Metric) -> Option<(Decimal, u64)> {
-    let change = changed(&newest.distribution, &before.distribution)?;
-    Some((change, newest.distribution.count()))
+fn of(newest: &Metric, before: &Metric) -> Option<Decimal> {
+    changed(&newest.distribution, &before.distribution)
 }
 
 pub(super) fn tiles(data: &ReportData, newest: &NewestStep<'_>) -> Vec<Tile> {
@@ -79,8 +77,8 @@ pub(super) fn tiles(data: &ReportData, newest: &NewestStep<'_>) -> Vec<Tile> {
 
 fn tile(kind: &TileKind, crops: &[&CropJudgement<'_>]) -> Tile {
     let changes = crops.iter().filter_map(|crop| {
-        let (change, count) = (kind.change)(crop.newest?, &crop.before)?;
-        Some((change, count))
+        let newest = crop.newest?;
+        Some(((kind.change)(newest, &crop.before)?, newest.batches))
     });
     let changes: Vec<(Decimal, u64)> = changes.collect();
     let Some(mean) = weighted_mean(&changes) else {
@@ -112,7 +110,7 @@ fn tile(kind: &TileKind, crops: &[&CropJudgement<'_>]) -> Tile {
     }
 }
 
-/// Returns the mean of the changes, weighted by the number of values. `None` if there is none.
+/// Returns the mean of the changes, weighted by batches. `None` if there is none.
 fn weighted_mean(changes: &[(Decimal, u64)]) -> Option<Decimal> {
     let mut sum = Decimal::ZERO;
     let mut weights = 0;

@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 pub(super) struct VerdictText {
     /// The step with its days, such as `Week 46 (9 to 15 November 2026, 5 of 7 days so far)`.
     pub(super) period: String,
-    /// The CSS class: `bad` if something needs action, else `good`, or `open` if nothing was judged.
+    /// The CSS class: `bad` if a crop is in trouble or a batch failed, `good` if all is well, else `open`.
     pub(super) class: &'static str,
     /// Which crops are in trouble. Empty if there is none.
     pub(super) trouble: String,
@@ -45,7 +45,7 @@ impl VerdictText {
         let is_judged = |crop: &&CropJudgement<'_>| crop.comparison.verdict != Verdict::TooFew;
         let class = if !bad.is_empty() || attention.failed > 0 {
             "bad"
-        } else if others.iter().any(is_judged) {
+        } else if attention.count == 0 && others.iter().any(is_judged) {
             "good"
         } else {
             "open"
@@ -53,7 +53,7 @@ impl VerdictText {
         Self {
             period,
             class,
-            trouble: sentence(&named(&bad, trouble, "more crops in trouble")),
+            trouble: sentence(&named(&bad, trouble, "in trouble")),
             attention: attended(attention),
             rest: rest(newest, &others, bad.is_empty(), data.step_words()),
         }
@@ -119,7 +119,7 @@ fn rest(
         [crop] => format!("no batches of {}", crop_name(crop.name)),
         some => format!("no batches of {} crops", some.len()),
     };
-    let parts = [named(&up, rise, "more crops rose"), usual, few, absent];
+    let parts = [named(&up, rise, "rose"), usual, few, absent];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     sentence(&parts.join("; "))
 }
@@ -141,8 +141,10 @@ fn named(
 ) -> String {
     let shown = crops.iter().take(NAMED);
     let mut parts: Vec<String> = shown.map(|crop| words(crop)).collect();
-    if crops.len() > NAMED {
-        parts.push(format!("{} {more}", crops.len() - NAMED));
+    match crops.len().saturating_sub(NAMED) {
+        0 => {}
+        1 => parts.push(format!("1 more crop {more}")),
+        others => parts.push(format!("{others} more crops {more}")),
     }
     // A part may have commas of its own.
     parts.join("; ")

@@ -1,4 +1,4 @@
-//! Days, ISO weeks and months, all in UTC.
+//! Days, ISO weeks and months.
 
 use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
 

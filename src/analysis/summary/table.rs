@@ -240,9 +240,7 @@ fn verdict(crop: &CropJudgement<'_>) -> String {
     match crop.comparison.verdict {
         Verdict::Down => format!("{DOWN} down {}", two_digits(change)),
         Verdict::Up => format!("▲ up {}", two_digits(change)),
-        Verdict::Usual => "usual".to_owned(),
-        Verdict::TooFew if crop.newest.is_none() => "no batches".to_owned(),
-        Verdict::TooFew => "too few".to_owned(),
+        verdict @ (Verdict::Usual | Verdict::TooFew) => verdict.name().to_owned(),
     }
 }
 
@@ -382,7 +380,7 @@ fn remarks(
     let has_verdict = columns.iter().any(|column| column.title == VERDICT);
     if let Some(newest) = newest.filter(|_| has_verdict) {
         remarks.push(format!(
-            "Newest week ({}): the median usable rate of each crop against its own four weeks before; down or up from 2 points and 3 standard errors, too few below {MIN_BATCHES} batches.",
+            "Newest week ({}): the median usable rate of each crop against its own four weeks before; down or up from 2 points and 3 standard errors, too_few below {MIN_BATCHES} batches.",
             newest.period.label()
         ));
     }

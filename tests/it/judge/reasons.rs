@@ -16,10 +16,17 @@ pub(crate) struct Flagged<'a> {
 }
 
 impl<'a> Crop<'a> {
-    /// Returns all batches of the step with the reasons why they need attention, the lowest first.
+    /// Returns all batches of the step with the reasons why they need attention, failures and then the
+    /// lowest first.
     pub(crate) fn flagged(&self) -> Vec<Flagged<'a>> {
         let mut all: Vec<Flagged<'a>> = self.newest.iter().map(|tray| self.flag(tray)).collect();
-        all.sort_by_key(|flagged| (-flagged.below, newest_first(flagged.tray)));
+        all.sort_by_key(|flagged| {
+            (
+                !flagged.has_failed,
+                -flagged.below,
+                newest_first(flagged.tray),
+            )
+        });
         all
     }
 

@@ -237,7 +237,7 @@ pub(super) fn tiles(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<String>> 
         let (newest, before) = (values(&crop.newest, pick), values(&crop.before, pick));
         let is_enough = newest.len() >= 3 && before.len() >= 3;
         let change = is_enough.then(|| median(&newest).unwrap() - median(&before).unwrap());
-        Some((change?, newest.len() as i128))
+        Some((change?, crop.newest.len() as i128))
     };
     for (name, is_higher_better, picks) in [
         ("Usable", true, &[USABLE][..]),
@@ -366,11 +366,11 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
             crops => format!("no batches of {} crops", crops.len()),
         };
         let rise = |crop: &Crop<'_>| format!("{} rose {}", crop_name(crop.name), moved(crop));
-        sentence(&[named(&up, &rise, "more crops rose"), usual, few, absent])
+        sentence(&[named(&up, &rise, "rose"), usual, few, absent])
     };
     let parts = [
         format!("{}:", period(rules, newest.number)),
-        sentence(&[named(&bad, &trouble, "more crops in trouble")]),
+        sentence(&[named(&bad, &trouble, "in trouble")]),
         counts(newest),
         rest,
     ];
@@ -409,8 +409,10 @@ fn sentence(parts: &[String]) -> String {
 /// Describes the first three crops, and counts the others.
 fn named(crops: &[&Crop<'_>], words: &dyn Fn(&Crop<'_>) -> String, more: &str) -> String {
     let mut parts: Vec<String> = crops.iter().take(3).map(|crop| words(crop)).collect();
-    if crops.len() > 3 {
-        parts.push(format!("{} {more}", crops.len() - 3));
+    match crops.len() {
+        0..=3 => {}
+        4 => parts.push(format!("1 more crop {more}")),
+        all => parts.push(format!("{} more crops {more}", all - 3)),
     }
     parts.join("; ")
 }

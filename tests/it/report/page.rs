@@ -238,7 +238,7 @@ fn the_footer_shows_range_version_time_and_set_digest() {
             "trayscan {version}, from http://{} (interface v2)",
             server.address
         ),
-        "2025-01-01T00:00:00Z through 2026-03-31".to_owned(),
+        "1 January 2025 to 31 March 2026".to_owned(),
         format!("generated {MADE_TEXT} UTC."),
         format!("Set digest {}", manifest["set_digest"].as_str().unwrap()),
     ] {
@@ -285,9 +285,11 @@ fn email_addresses_are_shown_only_on_request() {
                 format!("\"{id}.person@nursery.example\""),
             )
             .with("warnings", "true")
+            .with("comment", "\"ask c.person@nursery.example first\"")
     });
     let nursery = nursery(items);
     let html = page(&nursery, &[]);
+    assert!(html.contains("ask (e-mail hidden) first"));
     assert!(
         !html.contains('@')
             || !html

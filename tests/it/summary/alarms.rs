@@ -238,3 +238,28 @@ fn unknown_causes_are_refused_before_any_request() {
     let ended = run(&["report", "--sandbox", "--fail-on", "down"]);
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
 }
+
+#[test]
+fn a_range_that_is_too_short_to_judge_is_told() {
+    let nursery = nursery();
+    for (start, is_told) in [("2026-W20", false), ("2026-W21", true), ("2026-W24", true)] {
+        let ended = ask(
+            &nursery,
+            "summary",
+            &["--start", start, "--fail-on", "down"],
+        );
+        let words = "the range begins less than four weeks before 2026-W24";
+        assert_eq!(
+            ended.stderr.contains(words),
+            is_told,
+            "{start}: {}",
+            ended.stderr
+        );
+    }
+    let ended = ask(
+        &nursery,
+        "summary",
+        &["--start", "2026-W24", "--fail-on", "target"],
+    );
+    assert!(!ended.stderr.contains("four weeks"), "{}", ended.stderr);
+}

@@ -28,8 +28,6 @@ fn cell(crop: &Crop<'_>) -> String {
     match crop.verdict {
         "down" => format!("▼ down {points}"),
         "up" => format!("▲ up {points}"),
-        "too_few" if crop.is_present() => "too few".to_owned(),
-        "too_few" => "no batches".to_owned(),
         usual => usual.to_owned(),
     }
 }

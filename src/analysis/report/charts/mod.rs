@@ -1,6 +1,6 @@
 //! The charts of the report. Each function takes figures and labels and returns an SVG image as text.
 //!
-//! Which figures to show is decided by the sections of the page (`crops.rs`, `trends.rs`, `dots.rs`,
+//! Which figures to show is decided by the sections of the page (`cells.rs`, `crops.rs`, `trends.rs`, `dots.rs`,
 //! `control.rs`). Shapes and axes are in `svg.rs`.
 
 #![allow(clippy::cast_precision_loss, reason = "counts on a page are small")]
