@@ -1,6 +1,8 @@
 //! The sheet `Summary`: the figures of each crop, one page wide when printed.
 
-use rust_xlsxwriter::{Color, Format, FormatBorder, IgnoreError, Workbook, Worksheet, XlsxError};
+use rust_xlsxwriter::{
+    Color, Format, FormatAlign, FormatBorder, IgnoreError, Workbook, Worksheet, XlsxError,
+};
 use unicode_width::UnicodeWidthStr;
 
 use super::excel_date::excel_date;
@@ -10,20 +12,24 @@ use crate::formats::{CropName, CropRow, CropSummary};
 /// The headings of the columns after the first, and the width of each in characters.
 const COLUMNS: [(&str, f64); 14] = [
     ("Batches", 9.0),
-    ("Usable % (median)", 10.0),
-    ("Usable % (lower quartile)", 10.0),
-    ("Usable % (upper quartile)", 10.0),
+    ("Usable % (median)", 9.0),
+    ("Usable % (lower quartile)", 9.5),
+    ("Usable % (upper quartile)", 9.5),
     ("Germination % (median)", 13.0),
-    ("Gap (points)", 9.0),
-    ("CV % (median)", 10.0),
+    ("Gap (points)", 8.5),
+    ("CV % (median)", 9.0),
     ("Size mm² (median)", 10.0),
     ("Batches with warnings", 10.0),
-    ("First scan", 12.0),
-    ("Last scan", 12.0),
-    ("Usable % (newest week)", 12.0),
-    ("Change (points)", 10.0),
-    ("Verdict", 11.0),
+    (FIRST_SCAN, 14.5),
+    (LAST_SCAN, 14.5),
+    ("Usable % (newest week)", 10.0),
+    ("Change (points)", 9.0),
+    (VERDICT, 13.0),
 ];
+const CROP: &str = "Crop";
+const FIRST_SCAN: &str = "First scan";
+const LAST_SCAN: &str = "Last scan";
+const VERDICT: &str = "Verdict";
 /// The least and the most characters that the first column has room for.
 const NAME_WIDTH: [usize; 2] = [14, 40];
 /// The height of the header in points: three lines.
@@ -35,11 +41,14 @@ pub(super) fn write(book: &mut Workbook, summary: &CropSummary) -> Result<(), Xl
     sheet.set_name("Summary")?.set_freeze_panes(1, 1)?;
     prepare_printing(sheet).set_repeat_rows(0, 0)?;
     sheet.set_row_height(0, HEADER_HEIGHT)?;
-    let columns = [("Crop", name_width(summary))].into_iter().chain(COLUMNS);
-    let format = heading();
+    let columns = [(CROP, name_width(summary))].into_iter().chain(COLUMNS);
+    let left = heading();
+    let right = heading().set_align(FormatAlign::Right).set_indent(0);
     for (place, (title, width)) in (0..).zip(columns) {
+        let is_left = matches!(title, CROP | FIRST_SCAN | LAST_SCAN | VERDICT);
         sheet.set_column_width(place, width)?;
-        sheet.write_string_with_format(0, place, title, &format)?;
+        let format = if is_left { &left } else { &right };
+        sheet.write_string_with_format(0, place, title, format)?;
     }
     let mut row = 0;
     let usual = RowStyles::new(&Format::new());
