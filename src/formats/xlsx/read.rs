@@ -8,6 +8,7 @@ mod zip_structure;
 mod links;
 mod markup;
 mod package;
+mod values;
 mod vocabulary;
 mod wellformed;
 
@@ -93,7 +94,18 @@ pub(crate) fn read(
         guard.finish()?;
     }
     info.embedded_digest = embedded_digest(&mut book)?;
+    check_readable(&mut book, SUMMARY)?;
+    check_readable(&mut book, ABOUT)?;
     Ok(info)
+}
+
+/// Checks that other programs can read the cells of a sheet without batches, if it is there.
+fn check_readable(book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> Result<(), ReadError> {
+    if book.sheet_names().iter().any(|name| name == sheet) {
+        let mut cells = catch_panic(|| book.worksheet_cells_reader(sheet))?;
+        while catch_panic(|| cells.next_cell())?.is_some() {}
+    }
+    Ok(())
 }
 
 /// Checks the cells of a sheet one by one: their positions, and the targets of their links.

@@ -81,7 +81,7 @@ const EXPECTED: [(&str, &str, &str); 4] = [
     ("workbook", "officedocument", "sheet.main+xml"),
     ("worksheet", "worksheet", "worksheet+xml"),
     ("styleSheet", "styles", "styles+xml"),
-    ("sst", "sharedstrings", "sharedstrings+xml"),
+    ("sst", "sharedstrings", "sharedStrings+xml"),
 ];
 const KINDS: [&str; 2] = [
     "http://schemas.openxmlformats.org/officedocument/2006/relationships/",
@@ -179,6 +179,7 @@ impl Package {
             if !self.parts.contains_key(name) {
                 return Err(format!("the spreadsheet lacks its part `{name}`"));
             }
+            let kind = kind.to_lowercase();
             if kind.contains("macroenabled") || kind.contains("vbaproject") {
                 return Err("the spreadsheet contains macros".to_owned());
             }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate};
 
 use super::markup::{Attribute, find_attributes};
-use super::vocabulary;
+use super::{values, vocabulary};
 
 /// The deepest nesting of elements.
 const DEPTH: usize = 256;
@@ -138,6 +138,9 @@ impl WellFormed {
                 return None;
             }
             if let Some(prefix) = name.strip_prefix(b"xmlns:") {
+                if !values::is_namespace(attribute.value(tag)) {
+                    return None;
+                }
                 self.prefixes.push(prefix.to_vec());
             }
         }
@@ -147,8 +150,11 @@ impl WellFormed {
             self.is_spreadsheet = roots.contains(&name);
         }
         if self.is_spreadsheet && !name.contains(&b':') {
-            let mut names = self.attributes.iter().map(|attribute| attribute.name(tag));
-            if !names.all(vocabulary::is_attribute) {
+            let is_known = |attribute: &Attribute| {
+                let (attribute, value) = (attribute.name(tag), attribute.value(tag));
+                vocabulary::is_attribute(attribute) && values::is_sound(name, attribute, value)
+            };
+            if !self.attributes.iter().all(is_known) {
                 return None;
             }
         }

@@ -10,6 +10,7 @@ use zip::ZipArchive;
 
 use super::markup::attribute;
 use super::package::{Package, PackagePart, Relation, SheetLink};
+use super::values;
 use super::wellformed::WellFormed;
 use super::zip_structure;
 use crate::formats::record::ReadError;
@@ -24,8 +25,9 @@ const ALL: u64 = 16 << 30;
 const CELL: u64 = 2 << 20;
 /// The memory of a shared text besides its bytes.
 const EACH_TEXT: u64 = 40;
-/// The longest tag.
+/// The longest tag, and the longest number.
 const TAG: usize = 64 << 10;
+const NUMBER: usize = 1 << 10;
 
 /// The memory for all links and references, and that of each besides its bytes.
 const KEPT: usize = 64 << 20;
@@ -116,6 +118,10 @@ struct Measure {
     in_name: bool,
     /// Whether the cell contains its text.
     in_text: bool,
+    /// Whether the cell is a number, whether text is its value, and that value.
+    is_number: bool,
+    in_number: bool,
+    number: Vec<u8>,
     /// Whether the current list is that of cell formats.
     in_formats: bool,
     xml: WellFormed,
@@ -262,6 +268,21 @@ impl Measure {
                 definition.push_str(&String::from_utf8_lossy(bytes));
             }
         }
+        if self.in_number {
+            let room = NUMBER.saturating_sub(self.number.len());
+            self.number
+                .extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+        Ok(())
+    }
+
+    /// Checks the value of a number: calamine would read another one as text.
+    fn check_number(&mut self) -> Result<(), String> {
+        let is_checked = std::mem::take(&mut self.in_number);
+        let number = std::str::from_utf8(&self.number).unwrap_or("?").trim();
+        if is_checked && !number.is_empty() && !values::is_number(number) {
+            return Err("has a number that is not one".to_owned());
+        }
         Ok(())
     }
 
@@ -281,6 +302,12 @@ impl Measure {
         let is_kept = match (self.part.root.as_str(), local) {
             ("worksheet", b"f") => return Err("has a formula".to_owned()),
             ("worksheet", b"c") => return self.keep_cell(tag),
+            ("worksheet", b"v") => {
+                self.in_number = self.is_number && !tag.ends_with(b"/>");
+                self.number.clear();
+                return Ok(());
+            }
+            ("worksheet", b"/v") => return self.check_number(),
             ("worksheet", b"is") if !self.in_text => {
                 return Err("has text in a cell of another type".to_owned());
             }
@@ -326,7 +353,7 @@ impl Measure {
             b"Override" => {
                 let name = text("PartName")?.to_lowercase();
                 let name = name.trim_start_matches('/').to_owned();
-                part.types.push((name, text("ContentType")?.to_lowercase()));
+                part.types.push((name, text("ContentType")?));
             }
             b"sheet" => part.sheets.push((text("name")?, text("id")?)),
             _ => {
@@ -340,15 +367,19 @@ impl Measure {
     /// Keeps the format of a cell, and rejects unknown types and results of formulas.
     fn keep_cell(&mut self, tag: &[u8]) -> Result<(), String> {
         self.in_text = false;
+        self.is_number = true;
         for attribute in self.xml.attributes() {
             let value = attribute.value(tag);
             match attribute.name(tag) {
-                b"t" => match value {
-                    b"b" | b"d" | b"e" | b"n" | b"s" => {}
-                    b"inlineStr" => self.in_text = true,
-                    b"str" => return Err("has the result of a formula".to_owned()),
-                    _ => return Err("has a cell of an unknown type".to_owned()),
-                },
+                b"t" => {
+                    self.is_number = value == b"n";
+                    match value {
+                        b"b" | b"d" | b"e" | b"n" | b"s" => {}
+                        b"inlineStr" => self.in_text = true,
+                        b"str" => return Err("has the result of a formula".to_owned()),
+                        _ => return Err("has a cell of an unknown type".to_owned()),
+                    }
+                }
                 b"s" => {
                     let format = std::str::from_utf8(value)
                         .ok()

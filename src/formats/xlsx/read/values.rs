@@ -1,0 +1,110 @@
+//! The values of attributes of SpreadsheetML that other programs parse: they refuse a workbook for a wrong one.
+
+/// Attributes that are numbers in every element, sorted.
+#[rustfmt::skip]
+const NUMBERS: &[&str] = &[
+    "activeTab", "baseColWidth", "borderId", "builtinId", "calcId", "count", "defaultColWidth",
+    "defaultRowHeight", "defaultThemeVersion", "fillId", "firstSheet", "fitToHeight", "fitToWidth", "fontId",
+    "horizontalDpi", "ht", "indent", "indexed", "localSheetId", "numFmtId", "outlineLevelCol",
+    "outlineLevelRow", "paperSize", "sheetId", "tabRatio", "textRotation", "theme", "tint", "uniqueCount",
+    "verticalDpi", "width", "windowHeight", "windowWidth", "workbookViewId", "xSplit", "xWindow", "xfId",
+    "ySplit", "yWindow", "zoomScale", "zoomScaleNormal",
+];
+
+const HORIZONTAL: &str = "general left center right fill justify centerContinuous distributed";
+const VERTICAL: &str = "top center bottom justify distributed";
+const ORIENTATION: &str = "default portrait landscape";
+const PANE: &str = "bottomRight topRight bottomLeft topLeft";
+const STATE: &str = "split frozen frozenSplit visible hidden veryHidden";
+const PATTERN: &str = "none solid mediumGray darkGray lightGray darkHorizontal darkVertical darkDown darkUp \
+    darkGrid darkTrellis lightHorizontal lightVertical lightDown lightUp lightGrid lightTrellis gray125 gray0625";
+const LINE: &str = "none thin medium dashed dotted thick double hair mediumDashed dashDot mediumDashDot \
+    dashDotDot mediumDashDotDot slantDashDot";
+
+/// Returns whether the attribute `name` of an element may have this value. Most attributes may have any.
+pub(super) fn is_sound(element: &[u8], name: &[u8], value: &[u8]) -> bool {
+    let Ok(value) = std::str::from_utf8(value) else {
+        return false;
+    };
+    match (element, name) {
+        // Checked when they are read.
+        (b"c", _) => true,
+        (b"col", b"min" | b"max") | (b"pageMargins", _) | (b"sz" | b"family", b"val") => {
+            is_number(value)
+        }
+        (_, b"horizontal") => is_one_of(value, HORIZONTAL),
+        (_, b"vertical") => is_one_of(value, VERTICAL),
+        (_, b"orientation") => is_one_of(value, ORIENTATION),
+        (_, b"activePane" | b"pane") => is_one_of(value, PANE),
+        (_, b"state") => is_one_of(value, STATE),
+        (_, b"patternType") => is_one_of(value, PATTERN),
+        (b"left" | b"right" | b"top" | b"bottom" | b"diagonal", b"style") => is_one_of(value, LINE),
+        (_, b"rgb") => {
+            matches!(value.len(), 6 | 8) && value.bytes().all(|byte| byte.is_ascii_hexdigit())
+        }
+        (_, b"activeCell" | b"topLeftCell" | b"sqref") => {
+            let is_reference = |byte: u8| byte.is_ascii_alphanumeric() || b"$: ".contains(&byte);
+            value.bytes().all(is_reference)
+        }
+        _ => {
+            let is_numeric = NUMBERS
+                .binary_search_by(|known| known.as_bytes().cmp(name))
+                .is_ok();
+            !is_numeric || is_number(value)
+        }
+    }
+}
+
+/// Returns whether programs read `value` as a number.
+pub(super) fn is_number(value: &str) -> bool {
+    // `inf` and `NaN` are not numbers in a workbook.
+    value.ends_with(|letter: char| letter.is_ascii_digit()) && value.parse::<f64>().is_ok()
+}
+
+fn is_one_of(value: &str, choices: &str) -> bool {
+    choices
+        .split_ascii_whitespace()
+        .any(|choice| choice == value)
+}
+
+/// Returns whether `value` may be the name of a namespace: braces mark one in programs that read it.
+pub(super) fn is_namespace(value: &[u8]) -> bool {
+    !value.iter().any(|byte| b"{}<>\"\\^`| ".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_where_other_programs_parse_them() {
+        assert!(NUMBERS.is_sorted(), "they are searched in order");
+        for (element, name, value, expected) in [
+            ("col", "width", "23.28515625", true),
+            ("col", "width", "23.28515+25", false),
+            ("col", "min", "q", false),
+            ("row", "ht", "1e2", true),
+            ("workbookPr", "defaultThemeVersion", "1242q6", false),
+            ("sheetFormatPr", "defaultRowHeight", "inf", false),
+            ("alignment", "horizontal", "centerContinuous", true),
+            ("alignment", "horizontal", "luft", false),
+            ("pane", "state", "frozen", true),
+            ("sheet", "state", "veryHidden", true),
+            ("pane", "activePane", "bottomRighu", false),
+            ("color", "rgb", "FF0563C1", true),
+            ("color", "rgb", "FF0563G1", false),
+            ("color", "tint", "-0.249977111117893", true),
+            ("bottom", "style", "thin", true),
+            ("bottom", "style", "thim", false),
+            ("col", "style", "11", true),
+            ("selection", "sqref", "A1:B2 C3", true),
+            ("selection", "sqref", "A1;B2", false),
+            ("definedName", "name", "anything", true),
+        ] {
+            let found = is_sound(element.as_bytes(), name.as_bytes(), value.as_bytes());
+            assert_eq!(found, expected, "{element} {name}={value}");
+        }
+        assert!(is_namespace(b"http://www.w3.org/2001/XMLSchema-instance"));
+        assert!(!is_namespace(b"http://www.w3.org/2}01/XMLSchema-instance"));
+    }
+}
