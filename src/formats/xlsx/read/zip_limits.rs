@@ -99,6 +99,15 @@ enum XmlState {
     Until(&'static [u8]),
 }
 
+/// What a cell contains: its number, its text, or something else.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum CellContent {
+    Number,
+    Text,
+    #[default]
+    Other,
+}
+
 #[derive(Default)]
 struct Measure {
     state: XmlState,
@@ -116,10 +125,8 @@ struct Measure {
     room: usize,
     /// Whether text is the definition of a name.
     in_name: bool,
-    /// Whether the cell contains its text.
-    in_text: bool,
-    /// Whether the cell is a number, whether text is its value, and that value.
-    is_number: bool,
+    content: CellContent,
+    /// Whether text is the value of a number, and that value.
     in_number: bool,
     number: Vec<u8>,
     /// Whether the current list is that of cell formats.
@@ -303,12 +310,12 @@ impl Measure {
             ("worksheet", b"f") => return Err("has a formula".to_owned()),
             ("worksheet", b"c") => return self.keep_cell(tag),
             ("worksheet", b"v") => {
-                self.in_number = self.is_number && !tag.ends_with(b"/>");
+                self.in_number = self.content == CellContent::Number && !tag.ends_with(b"/>");
                 self.number.clear();
                 return Ok(());
             }
             ("worksheet", b"/v") => return self.check_number(),
-            ("worksheet", b"is") if !self.in_text => {
+            ("worksheet", b"is") if self.content != CellContent::Text => {
                 return Err("has text in a cell of another type".to_owned());
             }
             ("styleSheet", b"cellXfs" | b"/cellXfs") => {
@@ -366,16 +373,15 @@ impl Measure {
 
     /// Keeps the format of a cell, and rejects unknown types and results of formulas.
     fn keep_cell(&mut self, tag: &[u8]) -> Result<(), String> {
-        self.in_text = false;
-        self.is_number = true;
+        self.content = CellContent::Number;
         for attribute in self.xml.attributes() {
             let value = attribute.value(tag);
             match attribute.name(tag) {
                 b"t" => {
-                    self.is_number = value == b"n";
-                    match value {
-                        b"b" | b"d" | b"e" | b"n" | b"s" => {}
-                        b"inlineStr" => self.in_text = true,
+                    self.content = match value {
+                        b"n" => CellContent::Number,
+                        b"b" | b"d" | b"e" | b"s" => CellContent::Other,
+                        b"inlineStr" => CellContent::Text,
                         b"str" => return Err("has the result of a formula".to_owned()),
                         _ => return Err("has a cell of an unknown type".to_owned()),
                     }
