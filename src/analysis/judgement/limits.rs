@@ -24,7 +24,7 @@ struct Usual {
 
 /// The values of a batch that decide whether it needs attention.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Values {
+pub(crate) struct BatchValues {
     pub(crate) usable_rate: Option<Decimal>,
     pub(crate) germination_rate: Option<Decimal>,
     pub(crate) variation: Option<Decimal>,
@@ -83,7 +83,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns the reasons why a batch with these values needs attention, the most serious first.
-    pub(crate) fn reasons(&self, batch: &Values) -> Vec<Reason> {
+    pub(crate) fn reasons(&self, batch: &BatchValues) -> Vec<Reason> {
         let mut reasons = Vec::new();
         if let Some(rate) = batch.germination_rate {
             let half = self.germination.filter(|usual| usual.is_below_half(rate));
@@ -125,7 +125,7 @@ impl<'a> Limits<'a> {
     /// Returns whether any batch of a step with these figures needs attention.
     pub(crate) fn needs_attention(&self, step: &Figures) -> bool {
         // Each reason depends on one value, so the extremes are enough.
-        let extremes = Values {
+        let extremes = BatchValues {
             usable_rate: step.usable_rate.distribution.min(),
             germination_rate: step.germination_rate.distribution.min(),
             variation: step.coefficient_of_variation.distribution.max(),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     /// Returns the reasons for a batch in week 10 of a crop with these usable rates in week 9.
-    fn reasons(before: &[&str], target: Option<&Target>, batch: &Values) -> Vec<Reason> {
+    fn reasons(before: &[&str], target: Option<&Target>, batch: &BatchValues) -> Vec<Reason> {
         let mut crop = CropHistory::default();
         let week = |week: i64| Step::Week.period(week * WEEK);
         let figures = crop.steps.entry(week(9)).or_default();
@@ -198,10 +198,10 @@ mod tests {
         Limits::new(&crop, &total, week(10), target).reasons(batch)
     }
 
-    fn usable(rate: &str) -> Values {
-        Values {
+    fn usable(rate: &str) -> BatchValues {
+        BatchValues {
             usable_rate: Some(decimal(rate)),
-            ..Values::default()
+            ..BatchValues::default()
         }
     }
 
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_failure_is_always_listed() {
         assert_eq!(reasons(&[], None, &usable("0.00")), [Reason::NothingUsable]);
-        let dead = Values {
+        let dead = BatchValues {
             germination_rate: Some(Decimal::ZERO),
             ..usable("0.00")
         };
@@ -253,7 +253,7 @@ mod tests {
             germination_rate_min: Some(decimal("90")),
             coefficient_of_variation_max: Some(decimal("20")),
         };
-        let batch = Values {
+        let batch = BatchValues {
             germination_rate: Some(decimal("89.99")),
             variation: Some(decimal("20.01")),
             has_warning: true,
@@ -266,12 +266,12 @@ mod tests {
             Reason::Warning,
         ];
         assert_eq!(reasons(&[], Some(&target), &batch), expected);
-        let met = Values {
+        let met = BatchValues {
             germination_rate: Some(decimal("90")),
             variation: Some(decimal("20")),
             ..usable("80")
         };
         assert_eq!(reasons(&[], Some(&target), &met), []);
-        assert_eq!(reasons(&[], Some(&target), &Values::default()), []);
+        assert_eq!(reasons(&[], Some(&target), &BatchValues::default()), []);
     }
 }

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use super::history::{CropHistory, History, before};
 use super::limits::Limits;
-use super::verdict::{Comparison, Verdict};
+use super::verdict::{CropComparison, Verdict};
 use crate::analysis::statistics::{Figures, Period};
 use crate::analysis::{Target, Targets};
 
@@ -31,7 +31,7 @@ pub(crate) struct CropJudgement<'a> {
     pub(crate) last: Option<(Period, &'a Figures)>,
     /// The figures of the four steps before.
     pub(crate) before: Figures,
-    pub(crate) comparison: Comparison,
+    pub(crate) comparison: CropComparison,
     pub(crate) target: Option<&'a Target>,
     pub(crate) missed: Vec<MissedTarget>,
     /// Whether a batch of the step needs attention.
@@ -112,7 +112,7 @@ impl<'a> CropJudgement<'a> {
         let rates = |figures: &'_ Figures| figures.usable_rate.distribution.clone();
         let limits = Limits::new(crop, &total, period, target);
         Self {
-            comparison: Comparison::of(&rates(newest.unwrap_or(&none)), &rates(&before)),
+            comparison: CropComparison::of(&rates(newest.unwrap_or(&none)), &rates(&before)),
             missed: target
                 .zip(newest)
                 .map_or_else(Vec::new, |(target, newest)| missed(target, newest)),

@@ -34,7 +34,7 @@ impl Verdict {
 
 /// The usable rate of a crop in the newest step and in the four before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Comparison {
+pub(crate) struct CropComparison {
     pub(crate) verdict: Verdict,
     /// The median in the newest step minus that of the four before, in points. `None` if there are too few
     /// batches.
@@ -47,7 +47,7 @@ pub(crate) struct Comparison {
     pub(crate) before_count: u64,
 }
 
-impl Comparison {
+impl CropComparison {
     /// Compares the usable rates of the newest step with those of the four steps before.
     pub(crate) fn of(newest: &Distribution, before: &Distribution) -> Self {
         let change = changed(newest, before);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn verdict(newest: &[&str], before: &[&str]) -> &'static str {
-        Comparison::of(&of(newest), &of(before)).verdict.name()
+        CropComparison::of(&of(newest), &of(before)).verdict.name()
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(verdict(&["10", "10"], &three), "too_few");
         assert_eq!(verdict(&three, &["10", "10"]), "too_few");
         assert_eq!(verdict(&[], &[]), "too_few");
-        let few = Comparison::of(&of(&["10", "20"]), &of(&three));
+        let few = CropComparison::of(&of(&["10", "20"]), &of(&three));
         assert_eq!((few.change, few.newest), (None, Some(Decimal::from(15))));
         assert_eq!(verdict(&["10", "10", "10"], &three), "down");
     }

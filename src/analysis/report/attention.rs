@@ -89,7 +89,7 @@ impl Attention {
             .partition(|flagged| step.period(flagged.scan.created) == newest.period);
         let in_step = newest.present().filter_map(|crop| crop.newest);
         let in_step: u64 = in_step.map(|figures| figures.batches).sum();
-        let mut links = Links { size: 0 };
+        let mut links = LinkBudget { size: 0 };
         let mut attention = Self {
             count: now.iter().filter(|flagged| flagged.has_reason()).count() as u64,
             failed: now.iter().filter(|flagged| flagged.has_failed()).count() as u64,
@@ -207,7 +207,7 @@ impl Flagged<'_> {
     }
 
     /// Returns its row. In a crop that is down, only a failure or a warning is a reason of its own.
-    fn row(&self, is_down: bool, links: &mut Links) -> AttentionRow {
+    fn row(&self, is_down: bool, links: &mut LinkBudget) -> AttentionRow {
         let scan = self.scan;
         let has_warning = self.reasons.contains(&Reason::Warning);
         let main = self.reasons.first().copied();
@@ -273,11 +273,11 @@ fn words(reason: Reason, scan: &Scan) -> String {
 }
 
 /// Limits the size of all links.
-struct Links {
+struct LinkBudget {
     size: usize,
 }
 
-impl Links {
+impl LinkBudget {
     fn take(&mut self, scan: &Scan) -> Option<String> {
         let link = scan.link.clone()?;
         self.size += Escaped(&link).to_string().len();

@@ -2,7 +2,7 @@
 
 use super::format::hide_emails;
 use super::parse::BatchNumbers;
-use crate::analysis::judgement::Values;
+use crate::analysis::judgement::BatchValues;
 use crate::analysis::statistics::{Decimal, Period, Step};
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, CROP_TYPE, SCANNED_BY, WARNINGS};
 use crate::text::brief;
@@ -151,8 +151,8 @@ impl Scan {
     }
 
     /// Returns the values that decide whether it needs attention.
-    pub(super) fn values(&self) -> Values {
-        Values {
+    pub(super) fn values(&self) -> BatchValues {
+        BatchValues {
             usable_rate: self.usable_rate,
             germination_rate: self.germination_rate,
             variation: self.variation,
