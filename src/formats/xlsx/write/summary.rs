@@ -1,4 +1,4 @@
-//! The sheet `Summary`: the figures of each crop, one page wide when printed.
+//! The sheet `Summary`: the figures of each crop, on one printed page.
 
 use rust_xlsxwriter::{
     Color, Format, FormatAlign, FormatBorder, IgnoreError, Workbook, Worksheet, XlsxError,
@@ -35,11 +35,17 @@ const NAME_WIDTH: [usize; 2] = [14, 40];
 /// The height of the header in points: three lines.
 const HEADER_HEIGHT: f64 = 48.0;
 
+/// The number of crops that are readable on one page. More go on to further pages.
+const ONE_PAGE: usize = 60;
+
 /// Adds the sheet `Summary` to the workbook.
 pub(super) fn write(book: &mut Workbook, summary: &CropSummary) -> Result<(), XlsxError> {
     let sheet = book.add_worksheet_with_constant_memory()?;
     sheet.set_name("Summary")?.set_freeze_panes(1, 1)?;
     prepare_printing(sheet).set_repeat_rows(0, 0)?;
+    if summary.crops.len() <= ONE_PAGE {
+        sheet.set_print_fit_to_pages(1, 1);
+    }
     sheet.set_row_height(0, HEADER_HEIGHT)?;
     let columns = [(CROP, name_width(summary))].into_iter().chain(COLUMNS);
     let left = heading();
