@@ -1547,7 +1547,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__sync)
-            opts="-f -q -v -h --since --start --lookback --full --wait --lenient --status --changes --format --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --since --start --lookback --full --wait --lenient --status --max-age --changes --format --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1581,15 +1581,22 @@ _trayscan() {
                     fi
                     return 0
                     ;;
+                --max-age)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --format)
-                    COMPREPLY=($(compgen -W "table json ndjson csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text table json ndjson csv" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi
                     return 0
                     ;;
                 -f)
-                    COMPREPLY=($(compgen -W "table json ndjson csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text table json ndjson csv" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi

@@ -107,7 +107,9 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s h -l help -
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l start -l since -d 'First date of the archive, or of the changes with --changes' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l lookback -d 'Fetch this much again to find late and changed batches' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l wait -d 'Wait this long if another run uses the archive [default: do not wait]' -r -f
-complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s f -l format -d 'Format of --status or --changes' -r -f -a "table\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l max-age -d 'Exit with code 10 if the archive has gaps, or its complete part ends longer ago than this' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s f -l format -d 'Format of --status or --changes' -r -f -a "text\t''
+table\t''
 json\t''
 ndjson\t''
 csv\t''"

@@ -83,7 +83,7 @@ impl Kind {
             Self::Alarm => (
                 10,
                 "alarm",
-                "an alarm that you asked for, with `summary --fail-on`",
+                "an alarm that you asked for, with `sync --status --max-age` or `summary --fail-on`",
             ),
             Self::Locked => (
                 11,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -97,16 +97,32 @@ impl Archive {
         Self::read_within(path, BUSY_TIMEOUT)
     }
 
-    /// The same, waiting at most `patience` for other programs that write to it.
+    /// The same; `None` if there is no file, or an empty one, which a run may have just created.
+    pub(crate) fn find(path: &Path) -> Result<Option<Self>, Failure> {
+        Self::find_within(path, BUSY_TIMEOUT)
+    }
+
+    /// Like [`Self::read`], waiting at most `patience` for other programs that write to it.
     pub(super) fn read_within(path: &Path, patience: Duration) -> Result<Self, Failure> {
+        Self::find_within(path, patience)?.ok_or_else(|| match path.metadata() {
+            Err(error) => unreadable(path, error),
+            Ok(_) => no_archive(path, "it is empty"),
+        })
+    }
+
+    fn find_within(path: &Path, patience: Duration) -> Result<Option<Self>, Failure> {
         let unreadable = |error| unreadable(path, error);
-        let is_file = path.metadata().map_err(unreadable)?.is_file();
+        let is_file = match path.metadata() {
+            Ok(metadata) => metadata.is_file(),
+            Err(error) if is_missing(&error) => return Ok(None),
+            Err(error) => return Err(unreadable(error)),
+        };
         if !is_file {
             return Err(no_archive(path, "it is not a regular file"));
         }
         let mut file = File::open(path).map_err(unreadable)?;
         if inspect(path, &mut file)? == FileContent::Nothing {
-            return Err(no_archive(path, "it is empty"));
+            return Ok(None);
         }
         drop(file);
         // An interrupted transaction is rolled back first, which needs write access.
@@ -127,10 +143,8 @@ impl Archive {
             // All reads see one snapshot.
             .and_then(|()| archive.db.execute_batch("BEGIN"))
             .map_err(|error| archive.failure(error))?;
-        if archive.is_blank().map_err(|error| archive.failure(error))? {
-            return Err(no_archive(path, "it is empty"));
-        }
-        Ok(archive)
+        let is_blank = archive.is_blank().map_err(|error| archive.failure(error))?;
+        Ok((!is_blank).then_some(archive))
     }
 
     fn prepare(&self) -> rusqlite::Result<()> {
@@ -429,13 +443,21 @@ pub(super) fn later(path: &Path, version: i64) -> Failure {
     .hint("update trayscan; the archive was not changed")
 }
 
-pub(super) fn unreadable(path: &Path, error: std::io::Error) -> Failure {
+pub(super) fn unreadable(path: &Path, error: io::Error) -> Failure {
     Failure::new(
         Kind::Usage,
         format!("cannot open the archive `{}`", path.display()),
     )
     .caused_by(error)
     .hint("create an archive with `trayscan sync FILE`")
+}
+
+/// Returns whether `error` means that there is no such file.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn no_archive(path: &Path, why: &str) -> Failure {

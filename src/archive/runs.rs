@@ -17,6 +17,13 @@ pub(crate) enum RunOutcome {
 }
 
 impl RunOutcome {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Running,
+        Self::Complete,
+        Self::Failed,
+        Self::Interrupted,
+    ];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -27,7 +34,7 @@ impl RunOutcome {
     }
 
     fn read(name: &str) -> Self {
-        [Self::Complete, Self::Failed, Self::Interrupted]
+        Self::ALL
             .into_iter()
             .find(|outcome| outcome.name() == name)
             .unwrap_or(Self::Running)
@@ -151,15 +158,22 @@ impl Archive {
 
     /// Returns whether the latest run has finished.
     pub(crate) fn has_finished(&self) -> Result<bool, Failure> {
-        let newest = self.runs(1)?;
+        let newest = self.runs(&RunOutcome::ALL, 1)?;
         Ok(newest.iter().all(|run| run.outcome == RunOutcome::Complete))
     }
 
-    /// Returns the latest runs, newest first.
-    pub(crate) fn runs(&self, most: u32) -> Result<Vec<Run>, Failure> {
+    /// Returns the latest runs that ended like this, newest first.
+    pub(crate) fn runs(&self, outcomes: &[RunOutcome], most: u32) -> Result<Vec<Run>, Failure> {
         let read = || -> rusqlite::Result<Vec<Run>> {
-            let sql = "SELECT * FROM runs ORDER BY run_id DESC LIMIT ?1";
-            let mut rows = self.db.prepare(sql)?;
+            let names = outcomes
+                .iter()
+                .map(|outcome| format!("'{}'", outcome.name()));
+            let names: Vec<String> = names.collect();
+            let sql = format!(
+                "SELECT * FROM runs WHERE outcome IN ({}) ORDER BY run_id DESC LIMIT ?1",
+                names.join(", ")
+            );
+            let mut rows = self.db.prepare(&sql)?;
             rows.query_map([most], Run::read)?.collect()
         };
         read().map_err(|error| self.failure(error))

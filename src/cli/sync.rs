@@ -15,6 +15,7 @@ Examples:
   trayscan sync batches.db --start 2026-01
   trayscan sync batches.db --full
   trayscan sync batches.db --status
+  trayscan sync batches.db --status --max-age 26h
   trayscan sync batches.db --changes --since yesterday -f csv
   trayscan export --archive batches.db -o batches.csv";
 
@@ -73,13 +74,20 @@ pub(crate) struct SyncArgs {
     #[arg(long, help_heading = "Inspect the archive")]
     pub(crate) status: bool,
 
+    /// Exit with code 10 if the archive has gaps, or its complete part ends longer ago than this
+    ///
+    /// The status is printed first. It is an alarm, too, if there is no archive, or no run has finished yet.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "status", conflicts_with = "changes", help_heading = "Inspect the archive")]
+    pub(crate) max_age: Option<Duration>,
+
     /// List added, changed and vanished batches; sends no request
     #[arg(long, help_heading = "Inspect the archive")]
     pub(crate) changes: bool,
 
     /// Format of --status or --changes
     ///
-    /// The default is table; for --changes, ndjson if standard output is not a terminal.
+    /// --status supports text (the default) and json. --changes supports table, json, ndjson and csv; the default is
+    /// table on a terminal, and ndjson otherwise.
     #[arg(
         short,
         long,
@@ -100,6 +108,7 @@ pub(crate) struct SyncArgs {
 /// What a list is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
+    Text,
     Table,
     Json,
     Ndjson,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::archive::{Archive, ArchiveChange};
 use crate::batch::range::written;
 use crate::cli::ListFormat;
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 use crate::storage::{Compression, EncodedOutput, Escapes, Location, Storage};
 use crate::terminal;
 
@@ -96,19 +96,22 @@ const NAMES: [&str; 7] = [
 impl List {
     fn new(format: ListFormat, storage: &Storage) -> Result<Self, Failure> {
         let mut output = storage.create(&Location::Stdout, Compression::None, false)?;
-        match format {
-            ListFormat::Table => {}
-            ListFormat::Json | ListFormat::Ndjson => output.escape_on_terminal(Escapes::Json),
-            ListFormat::Csv => output.escape_on_terminal(Escapes::Text),
-        }
         Ok(match format {
+            ListFormat::Text => return Err(unsupported()),
             ListFormat::Table => Self::Table(vec![NAMES.map(str::to_owned).to_vec()]),
-            ListFormat::Json => Self::Json {
-                is_first: true,
-                output,
-            },
-            ListFormat::Ndjson => Self::Ndjson(output),
+            ListFormat::Json => {
+                output.escape_on_terminal(Escapes::Json);
+                Self::Json {
+                    is_first: true,
+                    output,
+                }
+            }
+            ListFormat::Ndjson => {
+                output.escape_on_terminal(Escapes::Json);
+                Self::Ndjson(output)
+            }
             ListFormat::Csv => {
+                output.escape_on_terminal(Escapes::Text);
                 // An empty list also has a header.
                 let mut csv = csv::WriterBuilder::new()
                     .has_headers(false)
@@ -180,6 +183,11 @@ impl List {
         };
         output.publish().map(drop)
     }
+}
+
+fn unsupported() -> Failure {
+    let message = "`--changes` supports only table, json, ndjson and csv";
+    Failure::new(Kind::Usage, message).hint("text is for `--status`")
 }
 
 /// Converts an error of the list as CSV. A closed pipe is recognised by the underlying I/O error.

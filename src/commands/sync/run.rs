@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
         None => None,
     };
     if args.status {
-        return status::run(&args.archive, args.format);
+        return status::run(&args.archive, args.format, args.max_age);
     }
     if args.changes {
         return changes::run(&context.storage, &args.archive, start, args.format);

@@ -52,6 +52,7 @@ fn status_describes_the_archive() {
         let mut command = trayscan(&["sync", "--status", "-f", format]);
         command.arg(&shelf.path).output().expect(2);
     }
+    assert_eq!(shelf.inspect(&["--status", "-f", "text"]).stdout, text);
 }
 
 #[test]
@@ -118,6 +119,8 @@ fn changes_are_listed_in_every_format() {
         printed("ndjson"),
         "in a pipe"
     );
+    let mut command = trayscan(&["sync", "--changes", "-f", "text"]);
+    command.arg(&shelf.path).output().expect(2);
 }
 
 #[test]

@@ -3,6 +3,9 @@
 // Status and changes.
 mod inspect;
 
+// `--max-age`.
+mod alarms;
+
 // Files that are refused, names and links.
 mod refused;
 

@@ -1,71 +1,22 @@
-//! `sync --status`: what an archive contains, which part is complete, and how its last runs ended.
+//! The status as text: a calendar of what is complete, and the last runs.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
-use serde::Serialize;
 
-use crate::archive::{Archive, Coverage, Owner, Run, RunOutcome};
+use super::data::Status;
+use crate::archive::{RunOutcome, Span};
 use crate::batch::range::written;
-use crate::cli::ListFormat;
 use crate::commands::messages::count;
-use crate::error::{Failure, Kind};
 use crate::terminal;
 use crate::text;
 
-/// Maximum number of runs to show.
-const RUNS: u32 = 10;
 /// Maximum number of months to show.
 const MONTHS: u32 = 24;
 const DAY: i64 = 86_400;
 
-pub(super) fn run(path: &Path, format: Option<ListFormat>) -> anyhow::Result<()> {
-    let status = Status::read(path)?;
-    match format {
-        None | Some(ListFormat::Table) => Ok(terminal::print(&status.to_text())?),
-        Some(ListFormat::Json) => {
-            let json = serde_json::to_string_pretty(&status.to_json())?;
-            Ok(terminal::print_json(&(json + "\n"))?)
-        }
-        Some(ListFormat::Ndjson | ListFormat::Csv) => Err(Failure::new(
-            Kind::Usage,
-            "`--status` supports only table and json",
-        )
-        .hint("use `-f json`, or leave out `-f`; ndjson and csv are for `--changes`")
-        .into()),
-    }
-}
-
-struct Status {
-    path: String,
-    owner: Option<Owner>,
-    batches: u64,
-    vanished: u64,
-    /// Batches created in each month, such as `2026-05`.
-    months: Vec<(String, u64)>,
-    since: Option<i64>,
-    coverage: Coverage,
-    runs: Vec<Run>,
-}
-
 impl Status {
-    fn read(path: &Path) -> Result<Self, Failure> {
-        let archive = Archive::read(path)?;
-        let (batches, vanished) = archive.count()?;
-        Ok(Self {
-            path: path.display().to_string(),
-            owner: archive.owner()?,
-            batches,
-            vanished,
-            months: archive.months()?,
-            since: archive.since()?.second(),
-            coverage: archive.coverage()?,
-            runs: archive.runs(RUNS)?,
-        })
-    }
-
-    fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut text = format!("{}\n", text::one_line(&self.path));
         let owner = self.owner.as_ref();
         let owner = owner.map_or_else(
@@ -201,12 +152,9 @@ impl Status {
             return ' ';
         }
         let spans = self.coverage.spans();
-        let is_whole = |span: &crate::archive::Span| {
-            span.start.is_none_or(|first| first <= start) && span.end >= end
-        };
-        let is_part = |span: &crate::archive::Span| {
-            span.start.is_none_or(|first| first < end) && span.end > start
-        };
+        let is_whole =
+            |span: &Span| span.start.is_none_or(|first| first <= start) && span.end >= end;
+        let is_part = |span: &Span| span.start.is_none_or(|first| first < end) && span.end > start;
         if spans.iter().any(is_whole) {
             '█'
         } else if spans.iter().any(is_part) {
@@ -256,92 +204,5 @@ impl Status {
             let _ = writeln!(text, "last run: {}", text::one_line(message));
         }
         text
-    }
-
-    fn to_json(&self) -> StatusJson<'_> {
-        let interval = |start: Option<i64>, end: i64| Interval {
-            from: start.map(written),
-            through: written(end),
-        };
-        StatusJson {
-            archive: &self.path,
-            base_url: self.owner.as_ref().map(|owner| owner.base_url.as_str()),
-            client_id: self.owner.as_ref().map(|owner| owner.client_id.as_str()),
-            batches: self.batches,
-            vanished: self.vanished,
-            since: self.since.map(written),
-            covered: self
-                .coverage
-                .spans()
-                .iter()
-                .map(|span| interval(span.start, span.end))
-                .collect(),
-            gaps: self
-                .coverage
-                .gaps(self.since)
-                .into_iter()
-                .map(|(start, end)| interval(start, end))
-                .collect(),
-            runs: self.runs.iter().map(RunJson::new).collect(),
-        }
-    }
-}
-
-/// The status as JSON; a null start means the beginning.
-#[derive(Serialize)]
-struct StatusJson<'a> {
-    archive: &'a str,
-    base_url: Option<&'a str>,
-    client_id: Option<&'a str>,
-    batches: u64,
-    vanished: u64,
-    since: Option<String>,
-    covered: Vec<Interval>,
-    gaps: Vec<Interval>,
-    runs: Vec<RunJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct Interval {
-    from: Option<String>,
-    through: String,
-}
-
-#[derive(Serialize)]
-struct RunJson<'a> {
-    started: &'a str,
-    ended: Option<&'a str>,
-    full: bool,
-    range_start: Option<&'a str>,
-    range_end: Option<&'a str>,
-    version: Option<&'a str>,
-    requests: u64,
-    added: u64,
-    changed: u64,
-    unchanged: u64,
-    vanished: u64,
-    outcome: &'static str,
-    exit_code: Option<u8>,
-    message: Option<&'a str>,
-}
-
-impl<'a> RunJson<'a> {
-    fn new(run: &'a Run) -> Self {
-        Self {
-            started: &run.started,
-            ended: run.ended.as_deref(),
-            full: run.full,
-            range_start: run.range_start.as_deref(),
-            range_end: run.range_end.as_deref(),
-            version: run.version.as_deref(),
-            requests: run.requests,
-            added: run.added,
-            changed: run.changed,
-            unchanged: run.unchanged,
-            vanished: run.vanished,
-            outcome: run.outcome.name(),
-            exit_code: run.exit_code,
-            message: run.message.as_deref(),
-        }
     }
 }

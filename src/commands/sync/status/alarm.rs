@@ -1,0 +1,85 @@
+//! The alarm of `--status --max-age`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::data::Status;
+use crate::batch::range::written;
+use crate::commands::messages::count;
+use crate::error::{Failure, Kind};
+
+/// Fails if the archive has gaps, or is not complete up to `max_age` before `now`.
+pub(super) fn check(status: &Status, max_age: Duration, now: i64) -> Result<(), Failure> {
+    let mut causes = Vec::new();
+    match status.coverage.end() {
+        Some(end) if status.last_complete_run.is_some() => {
+            causes.extend(outdated(end, max_age, now));
+        }
+        _ => causes.push("no run has finished yet".to_owned()),
+    }
+    let gaps = status.coverage.gaps(status.since);
+    if let Some((start, end)) = gaps.first() {
+        let start = start.map_or_else(|| "the beginning".to_owned(), written);
+        let first = if gaps.len() > 1 { "the first is " } else { "" };
+        causes.push(format!(
+            "it has {} ({first}{start} through {})",
+            count(gaps.len() as u64, "gap", "gaps"),
+            written(*end)
+        ));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Kind::Alarm,
+        format!("the archive `{}`: {}", status.path, causes.join("; ")),
+    )
+    .hint("`trayscan sync` brings it up to date; the status lists the runs that failed, and why"))
+}
+
+/// Says that the last complete point is too old. A point far in the future is from a wrong clock: it would
+/// hide that the archive gets older.
+fn outdated(end: i64, max_age: Duration, now: i64) -> Option<String> {
+    let age = Duration::from_secs(now.abs_diff(end));
+    if age <= max_age {
+        return None;
+    }
+    let (end, is_past) = (written(end), end < now);
+    let [age, max_age] = [age, max_age].map(humantime::format_duration);
+    Some(if is_past {
+        format!("it is complete through {end}, which is {age} ago; `--max-age` is {max_age}")
+    } else {
+        format!(
+            "it is marked as complete through {end}, which is {age} in the future; a clock was wrong"
+        )
+    })
+}
+
+/// The alarm if there is no archive.
+pub(super) fn no_archive(path: &Path) -> Failure {
+    let message = format!("there is no archive `{}`", path.display());
+    Failure::new(Kind::Alarm, message).hint("`trayscan sync FILE` creates one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_point_further_away_than_the_maximum_age_is_outdated() {
+        let outdated = |end| outdated(end, Duration::from_secs(60), 1000);
+        assert_eq!(outdated(940), None);
+        assert_eq!(outdated(1060), None);
+        let past = outdated(939).expect("an alarm");
+        assert!(past.contains("1m 1s ago; `--max-age` is 1m"), "{past}");
+        let future = outdated(1061).expect("an alarm");
+        assert!(future.contains("1m 1s in the future"), "{future}");
+    }
+
+    #[test]
+    fn fractions_of_a_second_count() {
+        let age = Duration::from_millis(1500);
+        assert_eq!(outdated(999, age, 1000), None);
+        assert!(outdated(998, age, 1000).is_some());
+    }
+}

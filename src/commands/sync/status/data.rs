@@ -1,0 +1,37 @@
+//! What `--status` reads from an archive.
+
+use crate::archive::{Archive, Coverage, Owner, Run, RunOutcome};
+use crate::error::Failure;
+
+/// Maximum number of runs to show.
+const RUNS: u32 = 10;
+
+pub(super) struct Status {
+    pub(super) path: String,
+    pub(super) owner: Option<Owner>,
+    pub(super) batches: u64,
+    pub(super) vanished: u64,
+    /// Batches created in each month, such as `2026-05`.
+    pub(super) months: Vec<(String, u64)>,
+    pub(super) since: Option<i64>,
+    pub(super) coverage: Coverage,
+    pub(super) runs: Vec<Run>,
+    pub(super) last_complete_run: Option<Run>,
+}
+
+impl Status {
+    pub(super) fn read(archive: &Archive) -> Result<Self, Failure> {
+        let (batches, vanished) = archive.count()?;
+        Ok(Self {
+            path: archive.path().display().to_string(),
+            owner: archive.owner()?,
+            batches,
+            vanished,
+            months: archive.months()?,
+            since: archive.since()?.second(),
+            coverage: archive.coverage()?,
+            runs: archive.runs(&RunOutcome::ALL, RUNS)?,
+            last_complete_run: archive.runs(&[RunOutcome::Complete], 1)?.pop(),
+        })
+    }
+}

@@ -1,0 +1,14 @@
+//! `sync --status`: what an archive contains, which part is complete, and how its last runs ended.
+
+mod run;
+
+mod data;
+
+// The status as text and JSON.
+mod json;
+mod text;
+
+// `--max-age`.
+mod alarm;
+
+pub(super) use run::run;
