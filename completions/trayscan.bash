@@ -1589,14 +1589,14 @@ _trayscan() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text table json ndjson csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text table json ndjson csv prometheus" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi
                     return 0
                     ;;
                 -f)
-                    COMPREPLY=($(compgen -W "text table json ndjson csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text table json ndjson csv prometheus" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi

@@ -112,7 +112,8 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s f -l format -
 table\t''
 json\t''
 ndjson\t''
-csv\t''"
+csv\t''
+prometheus\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l client-id -d 'Client ID' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l client-secret -d 'Client secret; prefer --client-secret-file or the variable' -r -f

@@ -86,8 +86,9 @@ pub(crate) struct SyncArgs {
 
     /// Format of --status or --changes
     ///
-    /// --status supports text (the default) and json. --changes supports table, json, ndjson and csv; the default is
-    /// table on a terminal, and ndjson otherwise.
+    /// --status supports text (the default), json, and prometheus: metrics for the textfile collector of
+    /// node_exporter. --changes supports table, json, ndjson and csv; the default is table on a terminal, and ndjson
+    /// otherwise.
     #[arg(
         short,
         long,
@@ -113,4 +114,5 @@ pub(crate) enum ListFormat {
     Json,
     Ndjson,
     Csv,
+    Prometheus,
 }

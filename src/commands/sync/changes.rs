@@ -97,7 +97,7 @@ impl List {
     fn new(format: ListFormat, storage: &Storage) -> Result<Self, Failure> {
         let mut output = storage.create(&Location::Stdout, Compression::None, false)?;
         Ok(match format {
-            ListFormat::Text => return Err(unsupported()),
+            ListFormat::Text | ListFormat::Prometheus => return Err(unsupported()),
             ListFormat::Table => Self::Table(vec![NAMES.map(str::to_owned).to_vec()]),
             ListFormat::Json => {
                 output.escape_on_terminal(Escapes::Json);
@@ -187,7 +187,7 @@ impl List {
 
 fn unsupported() -> Failure {
     let message = "`--changes` supports only table, json, ndjson and csv";
-    Failure::new(Kind::Usage, message).hint("text is for `--status`")
+    Failure::new(Kind::Usage, message).hint("text and prometheus are for `--status`")
 }
 
 /// Converts an error of the list as CSV. A closed pipe is recognised by the underlying I/O error.

@@ -3,8 +3,9 @@
 // Status and changes.
 mod inspect;
 
-// `--max-age`.
+// `--max-age`, and metrics.
 mod alarms;
+mod metrics;
 
 // Files that are refused, names and links.
 mod refused;

@@ -32,7 +32,11 @@ pub(super) fn check(status: &Status, max_age: Duration, now: i64) -> Result<(), 
     }
     Err(Failure::new(
         Kind::Alarm,
-        format!("the archive `{}`: {}", status.path, causes.join("; ")),
+        format!(
+            "the archive `{}`: {}",
+            status.path.display(),
+            causes.join("; ")
+        ),
     )
     .hint("`trayscan sync` brings it up to date; the status lists the runs that failed, and why"))
 }

@@ -1,5 +1,7 @@
 //! What `--status` reads from an archive.
 
+use std::path::PathBuf;
+
 use crate::archive::{Archive, Coverage, Owner, Run, RunOutcome};
 use crate::error::Failure;
 
@@ -7,7 +9,7 @@ use crate::error::Failure;
 const RUNS: u32 = 10;
 
 pub(super) struct Status {
-    pub(super) path: String,
+    pub(super) path: PathBuf,
     pub(super) owner: Option<Owner>,
     pub(super) batches: u64,
     pub(super) vanished: u64,
@@ -17,13 +19,20 @@ pub(super) struct Status {
     pub(super) coverage: Coverage,
     pub(super) runs: Vec<Run>,
     pub(super) last_complete_run: Option<Run>,
+    /// The last run that is not in progress.
+    pub(super) last_ended_run: Option<Run>,
 }
 
 impl Status {
     pub(super) fn read(archive: &Archive) -> Result<Self, Failure> {
         let (batches, vanished) = archive.count()?;
+        let ended = [
+            RunOutcome::Complete,
+            RunOutcome::Failed,
+            RunOutcome::Interrupted,
+        ];
         Ok(Self {
-            path: archive.path().display().to_string(),
+            path: archive.path().to_owned(),
             owner: archive.owner()?,
             batches,
             vanished,
@@ -32,6 +41,7 @@ impl Status {
             coverage: archive.coverage()?,
             runs: archive.runs(&RunOutcome::ALL, RUNS)?,
             last_complete_run: archive.runs(&[RunOutcome::Complete], 1)?.pop(),
+            last_ended_run: archive.runs(&ended, 1)?.pop(),
         })
     }
 }

@@ -13,7 +13,7 @@ impl Status {
             through: written(end),
         };
         StatusJson {
-            archive: &self.path,
+            archive: self.path.display().to_string(),
             base_url: self.owner.as_ref().map(|owner| owner.base_url.as_str()),
             client_id: self.owner.as_ref().map(|owner| owner.client_id.as_str()),
             batches: self.batches,
@@ -39,7 +39,7 @@ impl Status {
 /// The status as JSON; a null start means the beginning.
 #[derive(Serialize)]
 pub(super) struct StatusJson<'a> {
-    archive: &'a str,
+    archive: String,
     base_url: Option<&'a str>,
     client_id: Option<&'a str>,
     batches: u64,

@@ -4,8 +4,9 @@ mod run;
 
 mod data;
 
-// The status as text and JSON.
+// The status as text, as JSON, and as metrics.
 mod json;
+mod prometheus;
 mod text;
 
 // `--max-age`.

@@ -19,11 +19,12 @@ pub(crate) fn run(
     max_age: Option<Duration>,
 ) -> anyhow::Result<()> {
     if let Some(ListFormat::Ndjson | ListFormat::Csv) = format {
-        return Err(
-            Failure::new(Kind::Usage, "`--status` supports only text and json")
-                .hint("use `-f json`, or leave out `-f`; ndjson and csv are for `--changes`")
-                .into(),
-        );
+        return Err(Failure::new(
+            Kind::Usage,
+            "`--status` supports only text, json and prometheus",
+        )
+        .hint("use `-f json`, or leave out `-f`; ndjson and csv are for `--changes`")
+        .into());
     }
     let archive = match max_age {
         None => Archive::read(path)?,
@@ -35,6 +36,7 @@ pub(crate) fn run(
             let json = serde_json::to_string_pretty(&status.to_json())?;
             terminal::print_json(&(json + "\n"))?;
         }
+        Some(ListFormat::Prometheus) => terminal::print(&status.to_prometheus())?,
         _ => terminal::print(&status.to_text())?,
     }
     if let Some(max_age) = max_age {

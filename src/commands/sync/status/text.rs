@@ -17,7 +17,7 @@ const DAY: i64 = 86_400;
 
 impl Status {
     pub(super) fn to_text(&self) -> String {
-        let mut text = format!("{}\n", text::one_line(&self.path));
+        let mut text = format!("{}\n", text::one_line(&self.path.display().to_string()));
         let owner = self.owner.as_ref();
         let owner = owner.map_or_else(
             || "no service yet".to_owned(),
