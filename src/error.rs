@@ -173,6 +173,13 @@ impl Failure {
         self
     }
 
+    /// Returns the message and all causes on one line.
+    pub(crate) fn with_causes(&self) -> String {
+        let causes = anyhow::Chain::new(self).map(ToString::to_string);
+        let causes: Vec<String> = causes.collect();
+        causes.join(": ")
+    }
+
     /// Adds the cause.
     pub(crate) fn caused_by(mut self, cause: impl Into<anyhow::Error>) -> Self {
         self.cause = Some(cause.into());

@@ -3,7 +3,7 @@
 use rusqlite::Row;
 
 use super::database::{Archive, read_second};
-use crate::batch::range::written;
+use crate::batch::range::{Range, written};
 use crate::error::Failure;
 
 /// How a run ended.
@@ -83,6 +83,13 @@ impl Run {
         }
     }
 
+    /// Sets the range to the first through the last second that is requested; the last one is `mark`.
+    pub(super) fn set_range(&mut self, ranges: &[Range], mark: i64) {
+        let start = ranges.first().and_then(|range| range.start);
+        self.range_start = start.map(written);
+        self.range_end = Some(written(mark));
+    }
+
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get("run_id")?,
@@ -113,8 +120,11 @@ impl Archive {
                 "UPDATE runs SET outcome = 'interrupted', message = ?1 WHERE outcome = 'running'";
             self.db.execute(sql, [message])?;
             let kind = if run.full { "full" } else { "sync" };
-            let sql = "INSERT INTO runs (started, kind, outcome) VALUES (?1, ?2, 'running')";
-            self.db.execute(sql, (&run.started, kind))?;
+            let sql = "INSERT INTO runs (started, kind, range_start, range_end, outcome)
+                VALUES (?1, ?2, ?3, ?4, 'running')";
+            let range = (&run.range_start, &run.range_end);
+            self.db
+                .execute(sql, (&run.started, kind, range.0, range.1))?;
             Ok(self.db.last_insert_rowid())
         };
         run.id = begin().map_err(|error| self.failure(error))?;

@@ -18,6 +18,7 @@ use crate::batch::dedup::Arrival;
 use crate::batch::range::{Range, written};
 use crate::error::{Failure, Kind};
 use crate::fetch::{self, DataIssues, FetchedWindow, Pages, ReceivedPages};
+use crate::secret::conceal;
 use crate::terminal::Stats;
 
 /// The minimum time between commits. It is also a multiple of the time that the last commit took.
@@ -44,6 +45,20 @@ pub(crate) struct SyncRequest {
     pub(crate) lookback: i64,
     /// Fetch everything again, and detect vanished batches.
     pub(crate) full: bool,
+}
+
+impl SyncRequest {
+    /// Returns the ranges to fetch into an archive that begins at `since`.
+    fn ranges(&self, coverage: &Coverage, since: Option<i64>) -> Vec<Range> {
+        if self.full {
+            vec![Range {
+                start: since,
+                ..Range::default()
+            }]
+        } else {
+            coverage.ranges_to_fetch(since, self.lookback)
+        }
+    }
 }
 
 /// The result of a run, even if it failed.
@@ -73,6 +88,8 @@ pub(crate) async fn run(
     archive.claim(owner)?;
     let since = archive.since()?.extended_to(order.start);
     archive.set_since(since)?;
+    // As far as known: if the run fails or is killed before it knows the time of the service, this remains.
+    run.set_range(&order.ranges(&coverage, since), Utc::now().timestamp());
     archive.begin_run(&mut run)?;
     archive.commit(&coverage)?;
 
@@ -132,16 +149,8 @@ impl Sync<'_> {
         self.mark = self.agree_on_time(begun);
         self.drop_future_coverage()?;
         let since = self.archive.since()?.second();
-        let ranges = if order.full {
-            vec![Range {
-                start: since,
-                ..Range::default()
-            }]
-        } else {
-            self.coverage.ranges_to_fetch(since, order.lookback)
-        };
-        self.run.range_start = ranges.first().and_then(|range| range.start).map(written);
-        self.run.range_end = Some(written(self.mark));
+        let ranges = order.ranges(&self.coverage, since);
+        self.run.set_range(&ranges, self.mark);
         self.ranges(ranges.into()).await?;
         if order.full && self.broken.is_none() {
             self.find_vanished(since).await?;
@@ -343,7 +352,7 @@ impl Sync<'_> {
             Some(_) => RunOutcome::Failed,
         };
         self.run.exit_code = Some(failure.as_ref().map_or(0, |failure| failure.kind.code()));
-        self.run.message = failure.as_ref().map(ToString::to_string);
+        self.run.message = failure.as_ref().map(message);
         let noted = self.archive.begin().and_then(|()| self.commit());
         if noted.is_err() {
             self.archive.rollback();
@@ -377,6 +386,14 @@ impl Sync<'_> {
         let ahead = self.stats.clock_ahead().unwrap_or(0);
         written(Utc::now().timestamp().saturating_add(ahead))
     }
+}
+
+/// Returns what to record about a failure: all causes, without secrets.
+fn message(failure: &Failure) -> String {
+    const CHARACTERS: usize = 1000;
+    let message = failure.with_causes();
+    let message = conceal(&message);
+    message.chars().take(CHARACTERS).collect()
 }
 
 /// Returns a few ranges that contain all of `seconds`.

@@ -3,8 +3,9 @@
 // Status and changes.
 mod inspect;
 
-// `--max-age`, and metrics.
+// `--max-age`, metrics, and runs that failed.
 mod alarms;
+mod failures;
 mod metrics;
 
 // Files that are refused, names and links.

@@ -18,6 +18,8 @@ pub(super) struct Status {
     pub(super) since: Option<i64>,
     pub(super) coverage: Coverage,
     pub(super) runs: Vec<Run>,
+    /// The latest runs that did not complete, also earlier than `runs`.
+    pub(super) failed_runs: Vec<Run>,
     pub(super) last_complete_run: Option<Run>,
     /// The last run that is not in progress.
     pub(super) last_ended_run: Option<Run>,
@@ -26,11 +28,8 @@ pub(super) struct Status {
 impl Status {
     pub(super) fn read(archive: &Archive) -> Result<Self, Failure> {
         let (batches, vanished) = archive.count()?;
-        let ended = [
-            RunOutcome::Complete,
-            RunOutcome::Failed,
-            RunOutcome::Interrupted,
-        ];
+        let failed = [RunOutcome::Failed, RunOutcome::Interrupted];
+        let ended = [RunOutcome::Complete, failed[0], failed[1]];
         Ok(Self {
             path: archive.path().to_owned(),
             owner: archive.owner()?,
@@ -40,6 +39,7 @@ impl Status {
             since: archive.since()?.second(),
             coverage: archive.coverage()?,
             runs: archive.runs(&RunOutcome::ALL, RUNS)?,
+            failed_runs: archive.runs(&failed, RUNS)?,
             last_complete_run: archive.runs(&[RunOutcome::Complete], 1)?.pop(),
             last_ended_run: archive.runs(&ended, 1)?.pop(),
         })

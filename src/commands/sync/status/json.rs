@@ -32,6 +32,7 @@ impl Status {
                 .map(|(start, end)| interval(start, end))
                 .collect(),
             runs: self.runs.iter().map(RunJson::new).collect(),
+            failed_runs: self.failed_runs.iter().map(RunJson::new).collect(),
         }
     }
 }
@@ -48,6 +49,7 @@ pub(super) struct StatusJson<'a> {
     covered: Vec<Interval>,
     gaps: Vec<Interval>,
     runs: Vec<RunJson<'a>>,
+    failed_runs: Vec<RunJson<'a>>,
 }
 
 #[derive(Serialize)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
 
 use super::data::Status;
-use crate::archive::{RunOutcome, Span};
+use crate::archive::Span;
 use crate::batch::range::written;
 use crate::commands::messages::count;
 use crate::terminal;
@@ -42,6 +42,7 @@ impl Status {
         let now = Utc::now().timestamp();
         text.push_str(&self.calendar(now));
         text.push_str(&self.last_runs());
+        text.push_str(&self.failed_runs());
         text
     }
 
@@ -194,15 +195,27 @@ impl Status {
                 run.vanished.to_string(),
             ]);
         }
-        let mut text = format!("\n{}", terminal::grid(&rows, &[3, 4, 5, 6, 7]));
-        let newest = &self.runs[0];
-        if let Some(message) = newest
-            .message
-            .as_ref()
-            .filter(|_| newest.outcome != RunOutcome::Complete)
-        {
-            let _ = writeln!(text, "last run: {}", text::one_line(message));
+        format!("\n{}", terminal::grid(&rows, &[3, 4, 5, 6, 7]))
+    }
+
+    /// Returns the runs that did not complete: what they requested, and why they ended.
+    fn failed_runs(&self) -> String {
+        if self.failed_runs.is_empty() {
+            return String::new();
         }
-        text
+        let header = ["failed runs", "exit code", "asked for", "cause"];
+        let mut rows = vec![header.map(str::to_owned).to_vec()];
+        for run in &self.failed_runs {
+            let start = run.range_start.as_deref().unwrap_or("the beginning");
+            let end = run.range_end.as_deref();
+            let code = run.exit_code.map(|code| code.to_string());
+            rows.push(vec![
+                run.started.clone(),
+                code.unwrap_or_else(|| "none".to_owned()),
+                end.map_or_else(String::new, |end| format!("{start} through {end}")),
+                run.message.clone().unwrap_or_default(),
+            ]);
+        }
+        format!("\n{}", terminal::grid(&rows, &[1]))
     }
 }
