@@ -125,6 +125,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--error-format', '--error-format', [CompletionResultType]::ParameterName, 'Format of error messages')
             [CompletionResult]::new('--full', '--full', [CompletionResultType]::ParameterName, 'Fetch everything again, and find batches that are gone from the service')
             [CompletionResult]::new('--lenient', '--lenient', [CompletionResultType]::ParameterName, 'Keep invalid batches as received, with null columns, instead of failing')
+            [CompletionResult]::new('--rebind', '--rebind', [CompletionResultType]::ParameterName, 'Record the base URL and the client ID of the settings as those of the archive; sends no request')
             [CompletionResult]::new('--status', '--status', [CompletionResultType]::ParameterName, 'Show which days are complete, and the last runs; sends no request')
             [CompletionResult]::new('--changes', '--changes', [CompletionResultType]::ParameterName, 'List added, changed and vanished batches; sends no request')
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Use demo data from a built-in server; no setup needed')

@@ -1547,7 +1547,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__sync)
-            opts="-f -q -v -h --since --start --lookback --full --wait --lenient --status --max-age --changes --format --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --since --start --lookback --full --wait --lenient --rebind --status --max-age --changes --format --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -120,6 +120,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --error-format 'Format of error messages'
             cand --full 'Fetch everything again, and find batches that are gone from the service'
             cand --lenient 'Keep invalid batches as received, with null columns, instead of failing'
+            cand --rebind 'Record the base URL and the client ID of the settings as those of the archive; sends no request'
             cand --status 'Show which days are complete, and the last runs; sends no request'
             cand --changes 'List added, changed and vanished batches; sends no request'
             cand --sandbox 'Use demo data from a built-in server; no setup needed'

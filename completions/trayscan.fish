@@ -141,6 +141,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l error-format 
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l full -d 'Fetch everything again, and find batches that are gone from the service'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l lenient -d 'Keep invalid batches as received, with null columns, instead of failing'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l rebind -d 'Record the base URL and the client ID of the settings as those of the archive; sends no request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l status -d 'Show which days are complete, and the last runs; sends no request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l changes -d 'List added, changed and vanished batches; sends no request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l sandbox -d 'Use demo data from a built-in server; no setup needed'

@@ -1,6 +1,7 @@
 //! An archive as an open SQLite database: its owner, its start, its coverage and its transactions.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,12 @@ const SORTING: i64 = 8 * 1024;
 pub(crate) struct Owner {
     pub(crate) base_url: String,
     pub(crate) client_id: String,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.client_id, self.base_url)
+    }
 }
 
 /// The start of an archive.
@@ -182,6 +189,21 @@ impl Archive {
         {
             return Err(self.foreign(&known, owner));
         }
+        self.set_owner(owner)
+    }
+
+    /// Replaces the owner of the archive, and returns the previous one.
+    pub(crate) fn rebind(&self, owner: &Owner) -> Result<Option<Owner>, Failure> {
+        let before = self.owner()?;
+        if before.as_ref() != Some(owner) {
+            self.begin()?;
+            self.set_owner(owner)?;
+            self.run("COMMIT")?;
+        }
+        Ok(before)
+    }
+
+    fn set_owner(&self, owner: &Owner) -> Result<(), Failure> {
         self.set_about("base_url", &owner.base_url)?;
         self.set_about("client_id", &owner.client_id)
     }
@@ -196,25 +218,20 @@ impl Archive {
     }
 
     fn foreign(&self, known: &Owner, owner: &Owner) -> Failure {
-        let (what, name, key) = if known.base_url == owner.base_url {
-            ("client", "name", "client_id")
+        let what = if known.base_url == owner.base_url {
+            "the ID of the client"
         } else {
-            ("service", "address", "base_url")
+            "the address of the service"
         };
         Failure::new(
             Kind::Usage,
             format!(
-                "the archive `{}` belongs to {} at {}, not to {} at {}",
-                self.path.display(),
-                known.client_id,
-                known.base_url,
-                owner.client_id,
-                owner.base_url
+                "the archive `{}` belongs to {known}, not to {owner}",
+                self.path.display()
             ),
         )
         .hint(format!(
-            "name another file; if only the {name} of the {what} has changed, update the archive: \
-             UPDATE about SET value = '…' WHERE key = '{key}'"
+            "name another file; if only {what} has changed, record it with `trayscan sync FILE --rebind`"
         ))
     }
 

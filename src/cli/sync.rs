@@ -16,6 +16,7 @@ Examples:
   trayscan sync batches.db --full
   trayscan sync batches.db --status
   trayscan sync batches.db --status --max-age 26h
+  trayscan sync batches.db --rebind --base-url https://new.example.com/api
   trayscan sync batches.db --changes --since yesterday -f csv
   trayscan export --archive batches.db -o batches.csv";
 
@@ -69,6 +70,15 @@ pub(crate) struct SyncArgs {
     /// Keep invalid batches as received, with null columns, instead of failing
     #[arg(long, conflicts_with = "listing")]
     pub(crate) lenient: bool,
+
+    /// Record the base URL and the client ID of the settings as those of the archive; sends no request
+    ///
+    /// For the same service at a new address, or the same client with a new ID. The batches stay as they are.
+    #[arg(
+        long,
+        conflicts_with_all = ["listing", "max_age", "format", "start", "lookback", "full", "lenient", "sandbox"]
+    )]
+    pub(crate) rebind: bool,
 
     /// Show which days are complete, and the last runs; sends no request
     #[arg(long, help_heading = "Inspect the archive")]

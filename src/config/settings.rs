@@ -149,8 +149,8 @@ impl Settings {
         })
     }
 
-    /// Returns which service to use, with which credentials. Reads the secret.
-    pub(crate) fn credentials(&self, options: &ClientOptions) -> Result<Credentials, Failure> {
+    /// Returns which service to use, and the client ID.
+    pub(crate) fn service(&self, options: &ClientOptions) -> Result<(BaseUrl, &str), Failure> {
         let Some(base_url) = &self.base_url else {
             return Err(missing("the base URL of the service", "base_url"));
         };
@@ -164,12 +164,18 @@ impl Settings {
         let Some(client_id) = &self.client_id else {
             return Err(missing("the client ID", "client_id"));
         };
+        Ok((base_url, &client_id.value))
+    }
+
+    /// Returns which service to use, with which credentials. Reads the secret.
+    pub(crate) fn credentials(&self, options: &ClientOptions) -> Result<Credentials, Failure> {
+        let (base_url, client_id) = self.service(options)?;
         let Some(secret) = self.secret()? else {
             return Err(missing("the client secret", "client_secret_file"));
         };
         Ok(Credentials {
             base_url,
-            client_id: client_id.value.clone(),
+            client_id: client_id.to_owned(),
             client_secret: secret.value.read()?,
         })
     }

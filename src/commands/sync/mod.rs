@@ -4,6 +4,9 @@
 
 mod run;
 
+// `--rebind`.
+mod rebind;
+
 // `--status`.
 mod status;
 

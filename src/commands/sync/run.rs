@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::{changes, status};
+use super::{changes, rebind, status};
 use crate::archive::sync::{self, SyncReport, SyncRequest};
 use crate::archive::{Archive, ArchiveStart, Owner, Run};
 use crate::batch::date::Clock;
@@ -38,6 +38,9 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
     }
     if args.changes {
         return changes::run(&context.storage, &args.archive, start, args.format);
+    }
+    if args.rebind {
+        return rebind::run(context, &args.archive, args.wait.unwrap_or_default());
     }
     outputs::protect_own_files(context, &[("the archive", Some(args.archive.as_path()))])?;
     let request = SyncRequest {

@@ -8,6 +8,9 @@ mod alarms;
 mod failures;
 mod metrics;
 
+// `--rebind`.
+mod rebind;
+
 // Files that are refused, names and links.
 mod refused;
 

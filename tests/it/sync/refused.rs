@@ -93,6 +93,10 @@ fn an_archive_belongs_to_one_service_and_client() {
     for said in [server.address, other.address] {
         assert!(ended.stderr.contains(&said.to_string()), "{ended:?}");
     }
+    assert!(
+        ended.stderr.contains("`trayscan sync FILE --rebind`"),
+        "{ended:?}"
+    );
     let mut command = shelf.command(&server, &[]);
     let ended = command
         .env("TRAYSCAN_CLIENT_ID", "somebody")

@@ -19,10 +19,7 @@ impl Status {
     pub(super) fn to_text(&self) -> String {
         let mut text = format!("{}\n", text::one_line(&self.path.display().to_string()));
         let owner = self.owner.as_ref();
-        let owner = owner.map_or_else(
-            || "no service yet".to_owned(),
-            |owner| format!("{} at {}", owner.client_id, owner.base_url),
-        );
+        let owner = owner.map_or_else(|| "no service yet".to_owned(), ToString::to_string);
         let mut batches = count(self.batches, "batch", "batches");
         if self.vanished > 0 {
             // Writing to a string cannot fail, here and below.
