@@ -62,7 +62,7 @@ _trayscan() {
 
     case "${cmd}" in
         trayscan)
-            opts="-q -v -h -V --quiet --verbose --color --error-format --help --version export sync summary report verify check serve config completions man"
+            opts="-q -v -h -V --quiet --verbose --color --message-format --help --version export sync summary report verify check serve config completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -75,7 +75,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -90,7 +90,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__check)
-            opts="-f -q -v -h --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --probe --format --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --probe --format --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -239,7 +239,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -254,7 +254,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__completions)
-            opts="-q -v -h --quiet --verbose --color --error-format --help bash elvish fish powershell zsh"
+            opts="-q -v -h --quiet --verbose --color --message-format --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -267,7 +267,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -282,7 +282,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__config)
-            opts="-q -v -h --quiet --verbose --color --error-format --help path show init"
+            opts="-q -v -h --quiet --verbose --color --message-format --help path show init"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -295,7 +295,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -310,7 +310,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__config__subcmd__init)
-            opts="-q -v -h --config --quiet --verbose --color --error-format --help"
+            opts="-q -v -h --config --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -338,7 +338,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -353,7 +353,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__config__subcmd__path)
-            opts="-q -v -h --config --quiet --verbose --color --error-format --help"
+            opts="-q -v -h --config --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -381,7 +381,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -396,7 +396,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__config__subcmd__show)
-            opts="-q -v -h --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --quiet --verbose --color --error-format --help"
+            opts="-q -v -h --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -531,7 +531,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -546,7 +546,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__export)
-            opts="-o -f -q -v -h --since --start --until --end --period --where --lenient --fail-on-empty --fields --sort --limit --output --format --no-clobber --manifest --only-changed --success-marker --numbers --state --lookback --delimiter --decimal-comma --bom --no-header --excel --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-o -f -q -v -h --since --start --until --end --period --where --lenient --fail-on-empty --fields --sort --limit --output --format --no-clobber --manifest --only-changed --success-marker --numbers --state --lookback --delimiter --decimal-comma --bom --no-header --excel --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -854,7 +854,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -869,7 +869,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__man)
-            opts="-q -v -h --quiet --verbose --color --error-format --help export sync summary report verify check serve config completions man"
+            opts="-q -v -h --quiet --verbose --color --message-format --help export sync summary report verify check serve config completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -882,7 +882,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -897,7 +897,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__report)
-            opts="-o -q -v -h --since --start --until --end --period --where --lenient --fail-on-empty --output --no-clobber --step --open --title --emails --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-o -q -v -h --since --start --until --end --period --where --lenient --fail-on-empty --output --no-clobber --step --open --title --emails --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1140,7 +1140,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1155,7 +1155,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__serve)
-            opts="-f -q -v -h --listen --format --archive --batches --seed --client-id --client-secret --token-ttl --page-size --v1-limit --fault --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --listen --format --archive --batches --seed --client-id --client-secret --token-ttl --page-size --v1-limit --fault --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1260,7 +1260,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1275,7 +1275,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__summary)
-            opts="-f -o -q -v -h --by --since --start --until --end --period --where --lenient --fail-on-empty --format --output --no-clobber --fail-on --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -o -q -v -h --by --since --start --until --end --period --where --lenient --fail-on-empty --format --output --no-clobber --fail-on --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1532,7 +1532,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1547,7 +1547,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__sync)
-            opts="-f -q -v -h --since --start --lookback --full --wait --lenient --rebind --status --max-age --changes --format --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --since --start --lookback --full --wait --lenient --rebind --status --max-age --changes --format --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1738,7 +1738,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -1753,7 +1753,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__verify)
-            opts="-f -q -v -h --fields --manifest --against --service --archive --format --since --start --until --end --period --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --fields --manifest --against --service --archive --format --since --start --until --end --period --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress --quiet --verbose --color --message-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1996,7 +1996,7 @@ _trayscan() {
                     fi
                     return 0
                     ;;
-                --error-format)
+                --message-format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_trayscan_global_optspecs
-    string join \n q/quiet v/verbose color= error-format= h/help V/version
+    string join \n q/quiet v/verbose color= message-format= h/help V/version
 end
 
 function __fish_trayscan_needs_command
@@ -27,9 +27,9 @@ end
 complete -c trayscan -n "__fish_trayscan_needs_command" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_needs_command" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_needs_command" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_needs_command" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_needs_command" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_needs_command" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_needs_command" -s V -l version -d 'Print version'
@@ -88,7 +88,7 @@ never\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l lenient -d 'Keep invalid batches where the format allows it, instead of failing'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l fail-on-empty -d 'Exit with code 9 if no batch matches'
@@ -101,7 +101,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l bom -d 'csv
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l no-header -d 'csv, tsv: leave out the header line'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l excel -d 'csv, tsv: write for Excel: byte order mark, CRLF, no cell read as a formula'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l start -l since -d 'First date of the archive, or of the changes with --changes' -r -f
@@ -137,7 +137,7 @@ never\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l full -d 'Fetch everything again, and find batches that are gone from the service'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l lenient -d 'Keep invalid batches as received, with null columns, instead of failing'
@@ -145,7 +145,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l rebind -d 'Re
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l status -d 'Show which days are complete, and the last runs; sends no request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l changes -d 'List added, changed and vanished batches; sends no request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
-complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l by -d 'Group by these fields; several make one group per combination' -r -f -a "crop_type\t'Crop'
@@ -188,13 +188,13 @@ never\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l lenient -d 'Keep invalid batches where the format allows it, instead of failing'
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l fail-on-empty -d 'Exit with code 9 if no batch matches'
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l no-clobber -d 'Do not overwrite an existing file'
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
-complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)' -r -f
@@ -230,7 +230,7 @@ never\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l lenient -d 'Keep invalid batches where the format allows it, instead of failing'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l fail-on-empty -d 'Exit with code 9 if no batch matches'
@@ -238,7 +238,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l no-clobber 
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l open -d 'Open the page in the browser'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l emails -d 'Show the e-mail address of the person who scanned each batch that needs attention'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
-complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l fields -d 'Compare only these fields (a,b,c), or all but these (-a,-b)' -r -f
@@ -273,11 +273,11 @@ never\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l service -d 'Compare with the service, for the request in the manifest, or for --start and --end or --period'
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
-complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f
@@ -302,11 +302,11 @@ json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l probe -d 'Also find out how the service behaves, with a few dozen read-only requests'
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l listen -d 'Address and port to listen on; port 0 picks a free port' -r -f
@@ -324,17 +324,17 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l fault -d 'Si
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -f -a "path" -d 'Print the path of the config file'
@@ -344,9 +344,9 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_see
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f
@@ -369,34 +369,34 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_see
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -l config -d 'Path of the config file [default: in the config folder of the platform]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand man" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand man" -l error-format -d 'Format of error messages' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand man" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand man" -s q -l quiet -d 'Show only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand man" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand man" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'

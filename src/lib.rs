@@ -71,7 +71,7 @@ use terminal::Terminal;
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let early = cli::Early::scan(&args);
-    let context = Context::new(Terminal::new(early.color, early.error_format));
+    let context = Context::new(Terminal::new(early.color, early.message_format));
     guard(context, move |context| {
         commands::signals::let_writes_fail();
         run_with(context, &args, early)
@@ -82,7 +82,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 fn run_with(context: &Context, args: &[OsString], early: cli::Early) -> u8 {
     match cli::parse(args, early.color) {
         Ok(cli) => {
-            context.terminal.set_verbosity(cli.global.verbosity());
+            context.terminal.show(Some(cli.global.level()));
             match commands::run(context, &cli) {
                 Ok(()) => 0,
                 Err(error) => terminal::report(&error),

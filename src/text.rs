@@ -141,6 +141,28 @@ fn common_prefix(left: &str, right: &str) -> usize {
 /// The longest duration: more than any run takes, and safe for clock arithmetic.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
+/// Returns a number with its noun, such as `1 batch` or `2,000 batches`.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        thousands(number),
+        if number == 1 { one } else { many }
+    )
+}
+
+/// Formats a whole number with a comma between thousands.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Parses `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them. The error says what a valid value is.
 pub(crate) fn duration(word: &str) -> Result<Duration, String> {
     let parsed = humantime::parse_duration(word)
@@ -154,6 +176,20 @@ pub(crate) fn duration(word: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_commas() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(thousands(number), text);
+        }
+        assert_eq!(count(1, "batch", "batches"), "1 batch");
+        assert_eq!(count(1000, "batch", "batches"), "1,000 batches");
+    }
 
     #[test]
     fn ordinary_text_passes_untouched() {

@@ -41,7 +41,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::terminal::{ErrorFormat, Stop, Verbosity, When};
+use crate::terminal::{Level, MessageFormat, Stop, When};
 pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, OutputArgs};
 pub(crate) use report::ReportArgs;
@@ -52,8 +52,8 @@ pub(crate) use summary::{FailOn, SummaryArgs, SummaryFormat};
 pub(crate) use sync::{ListFormat, SyncArgs};
 pub(crate) use verify::VerifyArgs;
 
-/// Also read before the command line is parsed.
-const ERROR_FORMAT_VARIABLE: &str = "TRAYSCAN_ERROR_FORMAT";
+/// Also read before the command line is parsed. The second is an old name.
+const MESSAGE_FORMAT_VARIABLES: [&str; 2] = ["TRAYSCAN_MESSAGE_FORMAT", "TRAYSCAN_ERROR_FORMAT"];
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -103,9 +103,9 @@ pub(crate) struct Cli {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Show only errors
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    quiet: bool,
+    /// Show only warnings and errors; -qq: only errors
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "verbose")]
+    quiet: u8,
 
     /// More output; -vv logs every request
     #[arg(short, long, global = true, action = ArgAction::Count)]
@@ -117,28 +117,32 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     color: When,
 
-    /// Format of error messages
+    /// Format of messages on standard error
     ///
-    /// `json` prints an error as one JSON object on the last line of standard error.
+    /// `json` prints each message as one JSON object on a line of its own. The last line is the error or the result of
+    /// the command.
     #[arg(
         long,
+        alias = "error-format",
         global = true,
         value_name = "FORMAT",
         value_enum,
         default_value_t,
-        env = ERROR_FORMAT_VARIABLE,
+        env = MESSAGE_FORMAT_VARIABLES[0],
         hide_env_values = true
     )]
-    error_format: ErrorFormat,
+    message_format: MessageFormat,
 }
 
 impl Global {
-    pub(crate) fn verbosity(&self) -> Verbosity {
+    /// Returns the least important messages to show.
+    pub(crate) fn level(&self) -> Level {
         match (self.quiet, self.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (false, 0) => Verbosity::Normal,
-            (false, 1) => Verbosity::Verbose,
-            (false, _) => Verbosity::EveryRequest,
+            (0, 0) => Level::Note,
+            (0, 1) => Level::Info,
+            (0, _) => Level::Debug,
+            (1, _) => Level::Warning,
+            (_, _) => Level::Error,
         }
     }
 }
@@ -237,9 +241,13 @@ pub(crate) fn parse(args: &[OsString], color: When) -> Result<Cli, Stop> {
         When::Always => clap::ColorChoice::Always,
         When::Never => clap::ColorChoice::Never,
     };
-    let mut command = without_empty_variables(command().color(choice));
+    let program = command().mut_arg("message_format", |arg| match message_format_variable() {
+        Some(variable) => arg.env(variable),
+        None => arg,
+    });
+    let mut command = without_empty_variables(program.clone().color(choice));
     let args = help_asked_by_word(args);
-    let explain = |error| usage::explain(&error, &args, self::command());
+    let explain = |error| usage::explain(&error, &args, program.clone());
     let matches = command.try_get_matches_from_mut(&args).map_err(explain)?;
     Cli::from_arg_matches(&matches).map_err(explain)
 }
@@ -253,6 +261,12 @@ fn help_asked_by_word(args: &[OsString]) -> Vec<OsString> {
         }
         _ => args.to_vec(),
     }
+}
+
+/// Returns the variable with the format of messages, if one is set.
+fn message_format_variable() -> Option<&'static str> {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    MESSAGE_FORMAT_VARIABLES.into_iter().find(is_set)
 }
 
 /// Treats an empty variable as not set.

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use crate::formats::Format;
-use crate::terminal::{ErrorFormat, When};
+use crate::terminal::{MessageFormat, When};
 
 impl ValueEnum for When {
     fn value_variants<'a>() -> &'a [Self] {
@@ -20,7 +20,7 @@ impl ValueEnum for When {
     }
 }
 
-impl ValueEnum for ErrorFormat {
+impl ValueEnum for MessageFormat {
     fn value_variants<'a>() -> &'a [Self] {
         &[Self::Text, Self::Json]
     }

@@ -23,6 +23,7 @@ use crate::batch::json::split::ParseError;
 use crate::error::{Failure, Kind};
 use crate::secret::{Secret, conceal};
 use crate::terminal::Stats;
+use crate::text::thousands;
 
 /// Bytes to read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;
@@ -41,12 +42,25 @@ pub(super) struct Request {
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) form: Option<[(&'static str, String); 3]>,
     pub(super) token: Option<Secret>,
+    /// How often it has been sent, with this time.
+    pub(super) attempt: u32,
 }
 
 impl Request {
     /// Returns the name used in messages.
     fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
+    }
+
+    /// Returns the name and the query for the log; a cursor is a secret.
+    fn with_query(&self) -> String {
+        let parameter = |(name, value): &(&str, String)| match *name {
+            "next_token" => format!("{name}=********"),
+            _ => format!("{name}={value}"),
+        };
+        let query: Vec<String> = self.query.iter().map(parameter).collect();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{}{mark}{}", self.name(), query.join("&"))
     }
 
     fn failed(&self, fault: Fault) -> ServiceError {
@@ -124,7 +138,6 @@ impl Http {
 
     /// Sends `request`; returns the response, whatever its status. The body is not read yet.
     pub(super) async fn send(&self, request: &Request) -> Result<Response, ServiceError> {
-        let started = Instant::now();
         // Without a deadline, a service that sends a byte now and then could block forever.
         let deadline = tokio::time::Instant::now() + self.timeout.saturating_mul(10);
         let mut url = self.base_url.join(&request.path);
@@ -135,12 +148,6 @@ impl Http {
         for _ in 0..=REDIRECTS {
             let mut response = self.send_once(request, &url, deadline).await?;
             response.redirected.clone_from(&redirected);
-            log::debug!(
-                "{}: {}, {:.1?}",
-                response.request,
-                response.status(),
-                started.elapsed()
-            );
             if response.is_success() {
                 return Ok(response);
             }
@@ -163,6 +170,7 @@ impl Http {
         url: &Url,
         deadline: tokio::time::Instant,
     ) -> Result<Response, ServiceError> {
+        let started = Instant::now();
         let inner = self.transmit(request, url, deadline).await?;
         if let Some(proxy) = &self.proxy
             && inner.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
@@ -174,6 +182,7 @@ impl Http {
                 status: Some(407),
             })));
         }
+        let status = inner.status().as_u16();
         // A compressed body grows; a reused buffer often has the right size already.
         let content_length = inner.content_length();
         let content_length = content_length.and_then(|length| usize::try_from(length).ok());
@@ -199,6 +208,13 @@ impl Http {
             timeout: self.timeout,
             stats: Arc::clone(&self.stats),
             buffers: Arc::clone(&self.buffers),
+            log: ResponseLog {
+                request: request.with_query(),
+                status,
+                bytes: 0,
+                started,
+                attempt: request.attempt,
+            },
         };
         if let Some(date) = response.date() {
             self.stats.set_clock(date);
@@ -214,13 +230,22 @@ impl Http {
         deadline: tokio::time::Instant,
     ) -> Result<reqwest::Response, ServiceError> {
         self.stats.requests.add(1);
+        let started = Instant::now();
         let mut resends = 0;
         loop {
             let built = self.build(request, url);
-            let error = match timeout_at(deadline, built.send()).await {
-                Ok(Ok(response)) => return Ok(response),
-                Ok(Err(error)) => error,
-                Err(_) => return Err(request.failed(Fault::TimedOut(self.timeout * 10))),
+            let sent = timeout_at(deadline, built.send()).await;
+            if let Ok(Ok(response)) = sent {
+                return Ok(response);
+            }
+            log::debug!(
+                "{}: no response, {:.1?}, attempt {}",
+                request.with_query(),
+                started.elapsed(),
+                request.attempt
+            );
+            let Ok(Err(error)) = sent else {
+                return Err(request.failed(Fault::TimedOut(self.timeout * 10)));
             };
             if resends < RESENDS && is_unprocessed(&error) {
                 resends += 1;
@@ -274,6 +299,29 @@ pub(crate) struct Response {
     timeout: Duration,
     stats: Arc<Stats>,
     buffers: Arc<Buffers>,
+    log: ResponseLog,
+}
+
+/// Logs a response when it is no longer needed: only then it is known how much of it was received.
+struct ResponseLog {
+    request: String,
+    status: u16,
+    bytes: u64,
+    started: Instant,
+    attempt: u32,
+}
+
+impl Drop for ResponseLog {
+    fn drop(&mut self) {
+        log::debug!(
+            "{}: {}, {} bytes, {:.1?}, attempt {}",
+            self.request,
+            self.status,
+            thousands(self.bytes),
+            self.started.elapsed(),
+            self.attempt
+        );
+    }
 }
 
 impl Response {
@@ -377,6 +425,7 @@ impl Response {
             return complete.map(|()| false).map_err(|_| self.fault(Fault::Cut));
         };
         self.stats.bytes.add(chunk.len() as u64);
+        self.log.bytes += chunk.len() as u64;
         self.body.push(chunk);
         Ok(true)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::{Fault, ServiceError};
-use crate::terminal::Stats;
+use crate::terminal::{self, Stats};
 
 /// Maximum wait that trayscan chooses.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -18,7 +18,7 @@ pub(crate) struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Runs `attempt` until it succeeds or its error is final. An error that was retried before, such as that of a
+    /// Runs `attempt`, with its number from 1, until it succeeds or its error is final. An error that was retried before, such as that of a
     /// token request within an attempt, is final.
     ///
     /// An async closure would be shorter, but a task with one cannot be spawned: its future is not known to be
@@ -26,14 +26,14 @@ impl RetryPolicy {
     pub(crate) async fn retry<T, F>(
         &self,
         stats: &Stats,
-        attempt: impl Fn() -> F,
+        attempt: impl Fn(u32) -> F,
     ) -> Result<T, ServiceError>
     where
         F: Future<Output = Result<T, ServiceError>>,
     {
         let mut attempts = 1;
         loop {
-            let mut error = match attempt().await {
+            let mut error = match attempt(attempts).await {
                 Ok(value) => return Ok(value),
                 Err(error) if error.attempts > 0 => return Err(error),
                 Err(error) => error,
@@ -44,10 +44,10 @@ impl RetryPolicy {
             };
             stats.retries.add(1);
             let seconds = wait.as_secs_f64();
-            log::warn!(
+            terminal::note(&format!(
                 "{error}; trying again in {seconds:.1} s ({attempts} of {})",
                 self.retries
-            );
+            ));
             stats.set_waiting(Some(format!("waiting {seconds:.0} s to try again")));
             tokio::time::sleep(wait).await;
             stats.set_waiting(None);
@@ -189,7 +189,7 @@ mod tests {
             .expect("a runtime");
         let stats = Stats::default();
         let outcomes = RefCell::new(outcomes.into_iter());
-        let attempt = || async { outcomes.borrow_mut().next().expect("no more attempts") };
+        let attempt = |_| async { outcomes.borrow_mut().next().expect("no more attempts") };
         let policy = RetryPolicy { retries, wait };
         let result = runtime.block_on(policy.retry(&stats, attempt));
         assert!(outcomes.borrow_mut().next().is_none(), "too few attempts");

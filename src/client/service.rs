@@ -84,7 +84,11 @@ impl Service {
     }
 
     /// `POST /v1/auth` and `POST /v2/auth`.
-    pub(crate) async fn auth(&self, version: Version) -> Result<Response, ServiceError> {
+    pub(crate) async fn auth(
+        &self,
+        version: Version,
+        attempt: u32,
+    ) -> Result<Response, ServiceError> {
         let request = Request {
             method: Method::POST,
             path: format!("/{version}/auth"),
@@ -98,6 +102,7 @@ impl Service {
                 ("grant_type", "client_credentials".to_owned()),
             ]),
             token: None,
+            attempt,
         };
         self.http.send(&request).await
     }
@@ -107,6 +112,7 @@ impl Service {
         &self,
         request: &PageRequest,
         token: Option<&Secret>,
+        attempt: u32,
     ) -> Result<Response, ServiceError> {
         let parameters = [
             ("start_date", request.start_date.as_deref()),
@@ -125,6 +131,7 @@ impl Service {
                 .collect(),
             form: None,
             token: token.cloned(),
+            attempt,
         };
         self.http.send(&request).await
     }

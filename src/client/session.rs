@@ -64,22 +64,27 @@ impl Session {
     where
         F: Future<Output = Result<T, ServiceError>>,
     {
-        let attempt = || async {
-            let (response, permit) = self.send(request).await?;
+        let read = &read;
+        let attempt = |number| async move {
+            let (response, permit) = self.send(request, number).await?;
             read(response, permit).await
         };
         self.policy.retry(&self.stats, attempt).await
     }
 
     /// Sends `request` once, or again if its token was refused.
-    async fn send(&self, request: &PageRequest) -> Result<(Response, Permit), ServiceError> {
+    async fn send(
+        &self,
+        request: &PageRequest,
+        attempt: u32,
+    ) -> Result<(Response, Permit), ServiceError> {
         // Get the permit first: a token might expire while waiting for it. Keep it while the token is renewed:
         // another request might invalidate the new one.
         let permit = self.limiter.acquire().await;
         let mut refused = Vec::new();
         loop {
             let token = self.token(request.version, &refused).await?;
-            let sent = self.service.batches(request, Some(&token)).await?;
+            let sent = self.service.batches(request, Some(&token), attempt).await?;
             match sent.success().await {
                 Ok(response) => return Ok((response, permit)),
                 Err(error) if error.refuses_token() && refused.len() < self.max_refusals() => {
@@ -130,9 +135,10 @@ impl Session {
     }
 
     async fn request_token(&self, version: Version) -> Result<Token, ServiceError> {
-        let attempt = || async {
+        let attempt = |number| async move {
             let requested_at = Instant::now();
-            let response = self.service.auth(version).await?.token().await?;
+            let response = self.service.auth(version, number).await?;
+            let response = response.token().await?;
             Ok(Token {
                 secret: response.access_token,
                 version,

@@ -10,16 +10,14 @@ use crate::text::brief;
 /// The maximum number of crops to name.
 const NAMED: usize = 5;
 
-/// Fails if a crop of the newest step is what `fail_on` looks for. The range begins at `start`, if it has a
-/// start.
-pub(super) fn check(
+/// Returns the alarm if a crop of the newest step is what `fail_on` looks for. The range begins at `start`, if it has
+/// a start.
+pub(super) fn find(
     newest: Option<&NewestStep<'_>>,
     start: Option<i64>,
     fail_on: &[FailOn],
-) -> Result<(), Failure> {
-    let Some(newest) = newest else {
-        return Ok(());
-    };
+) -> Option<Failure> {
+    let newest = newest?;
     let is_cut = start.is_some_and(|start| newest.steps_since(start) < 4);
     if is_cut && fail_on.contains(&FailOn::Down) {
         log::warn!(
@@ -30,7 +28,7 @@ pub(super) fn check(
     let crops = newest.present().filter_map(|crop| cause(crop, fail_on));
     let crops: Vec<String> = crops.collect();
     if crops.is_empty() {
-        return Ok(());
+        return None;
     }
     let more = match crops.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -38,7 +36,7 @@ pub(super) fn check(
     };
     let crops = &crops[..crops.len().min(NAMED)];
     let week = newest.period.label();
-    Err(
+    Some(
         Failure::new(Kind::Alarm, format!("{week}: {}{more}", crops.join("; ")))
             .hint("the summary is complete; `trayscan report` shows the batches behind it"),
     )

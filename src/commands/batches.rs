@@ -1,10 +1,9 @@
 //! The skeleton of the commands that read many batches: request, source, pipeline, sink, outcome.
 
-use std::time::Instant;
-
 use chrono::{DateTime, Utc};
 
 use super::messages::{count, data_warnings, none_match};
+use super::result::{BatchResult, ResultFile};
 use super::source::{BatchPages, BatchSource};
 use crate::batch::Zone;
 use crate::batch::date::Clock;
@@ -27,7 +26,6 @@ pub(super) struct BatchRequest {
     args: SelectionArgs,
     progress: When,
     is_sandbox: bool,
-    started: Instant,
 }
 
 impl BatchRequest {
@@ -49,7 +47,6 @@ impl BatchRequest {
             args: args.clone(),
             progress: source.progress,
             is_sandbox: source.service.sandbox,
-            started: Instant::now(),
         })
     }
 
@@ -111,10 +108,21 @@ impl BatchRequest {
         )))
     }
 
-    /// Prints the last line of a run.
-    pub(super) fn conclude(&self, text: &str) {
-        let seconds = self.started.elapsed().as_secs_f64();
-        terminal::conclude(&format!("{text} in {seconds:.1} s"));
+    /// Returns the result of a command that wrote `files` with this many batches.
+    pub(super) fn result(
+        &self,
+        source: &BatchSource,
+        version: Option<String>,
+        batches: u64,
+        files: Vec<ResultFile>,
+    ) -> BatchResult {
+        BatchResult {
+            batches,
+            range: (&self.range).into(),
+            version,
+            requests: source.stats.requests.get(),
+            files,
+        }
     }
 }
 
@@ -167,6 +175,13 @@ impl Received<'_> {
         let version = version.map_or_else(String::new, |version| format!("{version}, "));
         let requests = count(self.source.stats.requests.get(), "request", "requests");
         format!("{range}, {version}{requests}")
+    }
+
+    /// Returns the result of a command that wrote `files` with all batches.
+    pub(super) fn result(&self, files: Vec<ResultFile>) -> BatchResult {
+        let version = self.pages.version().map(|version| version.to_string());
+        let batches = self.counts.written;
+        self.request.result(self.source, version, batches, files)
     }
 
     /// Prints notes about duplicates, an empty result, and batches that vanished from the service.

@@ -4,8 +4,10 @@ use crate::analysis::statistics::Figures;
 use crate::batch::COLUMNS;
 use crate::fetch::DataIssues;
 use crate::pipeline::Counts;
-use crate::text;
+use crate::text::{self, thousands};
 use crate::verify;
+
+pub(super) use crate::text::count;
 
 /// Says that none of the `unmatched` batches matches `--where`; `None` if that is not why a result is empty.
 pub(super) fn none_match(conditions: &[String], unmatched: u64) -> Option<String> {
@@ -17,7 +19,10 @@ pub(super) fn none_match(conditions: &[String], unmatched: u64) -> Option<String
     match unmatched {
         0 => None,
         1 => Some(format!("the only batch does not match {conditions}")),
-        many => Some(format!("none of the {many} batches matches {conditions}")),
+        many => Some(format!(
+            "none of the {} batches matches {conditions}",
+            thousands(many)
+        )),
     }
 }
 
@@ -49,13 +54,13 @@ pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> 
         format!(
             "{} the interface ({} skipped: no batch_id); the first: {}",
             count(issues.flawed, "batch breaks", "batches break"),
-            issues.skipped,
+            thousands(issues.skipped),
             issues.example.as_deref().unwrap_or_default(),
         )
     });
     let crowded = issues.crowded.as_ref().map(|first| match issues.held_back {
         0 | 1 => first.clone(),
-        many => format!("{first}; the same applies to {} more", many - 1),
+        many => format!("{first}; the same applies to {} more", thousands(many - 1)),
     });
     absent.into_iter().chain(flawed).chain(crowded).collect()
 }
@@ -90,11 +95,6 @@ pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
         .map(|name| format!("`{}`", text::brief(name.as_ref())))
         .collect();
     names.join(", ")
-}
-
-/// Returns a number with its noun, such as `1 batch` or `2 batches`.
-pub(super) fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ mod outputs;
 
 mod messages;
 
+mod result;
+
 // What is made once and handed down; the async runtime, and signals that stop it.
 mod context;
 

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::batches::BatchRequest;
 use super::context::Context;
 use super::messages::{count, figure_warnings};
+use super::result::ResultFile;
 use super::source::BatchSource;
 use super::{desktop, outputs, runtime};
 use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
@@ -183,7 +184,7 @@ async fn write_report(
     };
     let page = report::render(&mut data, &info, &settings.targets)?;
     output.write_all(page.as_bytes())?;
-    output.publish()?;
+    let published = output.publish()?;
 
     received.warn(figure_warnings(&data.total()))?;
     for (meant, crop) in data.crops_meant(&settings.targets) {
@@ -195,12 +196,14 @@ async fn write_report(
     if let Some(path) = request.location.path().filter(|_| args.open) {
         desktop::open(&path).await;
     }
-    request.batches.conclude(&format!(
+    let conclusion = format!(
         "report of {} ({}) to {}",
         count(counts.written, "batch", "batches"),
         received.describe(),
         request.location.name(),
-    ));
+    );
+    let result = received.result(ResultFile::of_output(&request.location, &published));
+    terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
 }
 

@@ -94,7 +94,7 @@ async fn serve(
     log::info!(
         "{} {} batches in {:.1?}",
         source.as_ref().map_or("generated", |_| "read"),
-        catalog.len(),
+        text::thousands(catalog.len() as u64),
         started.elapsed()
     );
     warn_of_risks(address, &args.faults);
@@ -119,10 +119,8 @@ async fn serve(
     })
     .await?;
     let seconds = started.elapsed().as_secs_f64();
-    let plural = if requests == 1 { "" } else { "s" };
-    terminal::conclude(&format!(
-        "stopped after {requests} request{plural} in {seconds:.1} s"
-    ));
+    let requests = text::count(requests, "request", "requests");
+    terminal::conclude(&format!("stopped after {requests} in {seconds:.1} s"));
     Ok(())
 }
 
@@ -211,7 +209,7 @@ fn announce(
         client_secret: &credentials.client_secret,
     };
     match args.format {
-        ServeFormat::Json => terminal::print_json(&(serde_json::to_string(&access)? + "\n"))?,
+        ServeFormat::Json => terminal::print_json(&access)?,
         ServeFormat::Text => {
             let version = if args.faults.iter().any(|fault| fault == "v2-missing") {
                 "v1"

@@ -3,9 +3,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::batches::BatchRequest;
 use super::context::Context;
 use super::messages::{count, figure_warnings};
+use super::result::{BatchResult, ResultFile};
 use super::source::BatchSource;
 use super::{alarms, outputs, runtime};
 use crate::analysis::summary::{self, SummaryData, TableStyle};
@@ -100,6 +103,14 @@ fn format_of_name(path: &Path) -> Option<SummaryFormat> {
     }
 }
 
+/// The result, for `--message-format json`.
+#[derive(Serialize)]
+struct SummaryResult {
+    #[serde(flatten)]
+    result: BatchResult,
+    groups: usize,
+}
+
 async fn summarise(
     context: &Context,
     args: &SummaryArgs,
@@ -113,7 +124,7 @@ async fn summarise(
     let mut output =
         storage.create(&destination.place, destination.compression, args.no_clobber)?;
     match format {
-        SummaryFormat::Json => output.escape_on_terminal(Escapes::Json),
+        SummaryFormat::Json => output.escape_on_terminal(Escapes::IndentedJson),
         SummaryFormat::Csv => output.escape_on_terminal(Escapes::Text),
         SummaryFormat::Table => {}
     }
@@ -142,7 +153,7 @@ async fn summarise(
         SummaryFormat::Csv => summary::csv(&sums)?.into(),
     };
     output.write_all(written.text.as_bytes())?;
-    output.publish()?;
+    let published = output.publish()?;
 
     received.warn(figure_warnings(&sums.total.figures))?;
     if written.hidden_columns > 0 {
@@ -159,14 +170,19 @@ async fn summarise(
         terminal::note("there are too many crops and weeks to judge the crops");
     }
     received.print_notes()?;
-    request.conclude(&format!(
+    let start = request.range.start.map(|start| zone.local(start));
+    let alarm = alarms::find(newest, start, &args.fail_on);
+    let conclusion = format!(
         "{} in {} ({}) to {}",
         count(received.counts.written, "batch", "batches"),
         count(sums.groups.len() as u64, "group", "groups"),
         received.describe(),
         destination.name(),
-    ));
-    let start = request.range.start.map(|start| zone.local(start));
-    alarms::check(newest, start, &args.fail_on)?;
-    Ok(())
+    );
+    let result = SummaryResult {
+        result: received.result(ResultFile::of_output(&destination.place, &published)),
+        groups: sums.groups.len(),
+    };
+    terminal::finish(Some(&terminal::timed(&conclusion)), &result, alarm.as_ref());
+    alarm.map_or(Ok(()), |alarm| Err(alarm.into()))
 }

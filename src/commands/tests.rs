@@ -28,7 +28,7 @@ fn run(args: &[&str]) -> CommandOutput {
         .collect();
     let early = Early::scan(&args);
     terminal::install_logger();
-    let terminal = Terminal::captured(early.error_format);
+    let terminal = Terminal::captured(early.message_format);
     let _entered = terminal.enter();
     let code = crate::run_with(&Context::new(terminal.clone()), &args, early);
     let [stdout, stderr] = terminal.written();
@@ -224,7 +224,7 @@ fn failures_end_with_the_code_of_their_class() {
             "{args:?}: {}",
             ended.stderr
         );
-        let json = home.run(&[args, &["--error-format=json"]].concat());
+        let json = home.run(&[args, &["--message-format=json"]].concat());
         let last = json.stderr.lines().last().unwrap_or_default();
         let error: serde_json::Value = serde_json::from_str(last).expect("JSON");
         assert_eq!(error["error"]["kind"], kind.name(), "{args:?}: {last}");

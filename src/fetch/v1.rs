@@ -19,6 +19,7 @@ use crate::batch::page::FirstPageIds;
 use crate::batch::range::Range;
 use crate::client::{ServiceError, Version};
 use crate::error::Failure;
+use crate::text;
 
 /// Status codes for a response that would be too large (interface, section 8).
 const TOO_LARGE: [u16; 2] = [413, 422];
@@ -333,7 +334,8 @@ impl V1Seconds {
 
     fn note_truncated(&mut self, window: Range, received: usize) {
         self.issues.add_truncated(format!(
-            "{received} batches within one second ({}); version 1 may have returned only some of them",
+            "{} batches within one second ({}); version 1 may have returned only some of them",
+            text::thousands(received as u64),
             window.describe()
         ));
     }

@@ -23,6 +23,7 @@ use crate::batch::{Batch, Timestamp};
 use crate::client::{ServiceError, Version};
 use crate::error::Failure;
 use crate::secret::Secret;
+use crate::terminal;
 
 /// How often a walk may restart without making progress.
 const MAX_RESTARTS: u32 = 3;
@@ -339,7 +340,9 @@ impl V2Walk {
                 .with_message("the service rejects its own next_token")
                 .hint("request a shorter range with `--start` and `--end`, or contact the operator of the service"));
         }
-        log::warn!("{error}; fetching this range again from its start");
+        terminal::note(&format!(
+            "{error}; fetching this range again from its start"
+        ));
         self.restarts += 1;
         self.cursors.clear();
         self.id.number = self.session.next_walk();

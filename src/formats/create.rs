@@ -20,7 +20,8 @@ pub(crate) fn new_writer(
     options: WriterOptions,
 ) -> Result<Box<dyn BatchWriter>, Failure> {
     match format {
-        Format::Json | Format::Ndjson | Format::Singer => output.escape_on_terminal(Escapes::Json),
+        Format::Json => output.escape_on_terminal(Escapes::IndentedJson),
+        Format::Ndjson | Format::Singer => output.escape_on_terminal(Escapes::Json),
         Format::Csv | Format::Tsv => output.escape_on_terminal(Escapes::Text),
         // A table escapes its own cells. The other formats never go to a terminal.
         _ => {}

@@ -11,6 +11,7 @@ use super::address::{Host, TableAddress, quoted};
 use crate::client::causes::{TlsProblem, root};
 use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
+use crate::terminal;
 
 /// An error, and whether a retry may help.
 #[derive(Debug)]
@@ -313,12 +314,12 @@ pub(super) async fn with_retries<T>(
         let wait = policy.backoff(retry, 0.75 + fastrand::f64() / 2.0);
         let cause = error.failure.source();
         let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
-        log::warn!(
+        terminal::note(&format!(
             "{}{cause}; trying again in {:.1} s ({retry} of {})",
             error.failure,
             wait.as_secs_f64(),
             policy.retries
-        );
+        ));
         tokio::time::sleep(wait).await;
         retry += 1;
     }

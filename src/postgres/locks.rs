@@ -8,6 +8,7 @@ use tokio_postgres::types::Type;
 use super::failure::{self, PgError};
 use super::session::{Limit, Parameter, PgSession, milliseconds};
 use crate::error::{Failure, Kind};
+use crate::terminal;
 
 /// How long to wait for a lock before logging a message.
 const QUIET_WAIT: Duration = Duration::from_secs(2);
@@ -89,10 +90,10 @@ impl<'a> Locks<'a> {
             None => session.set(SETTING, &milliseconds(limit)).await?,
         }
         let seconds = limit.as_secs_f64();
-        log::warn!(
+        terminal::note(&format!(
             "waiting for {}, which is locked by {holders}; giving up after {seconds:.0} s",
             self.table
-        );
+        ));
         match work().await {
             Err(error) if error.is(&SqlState::LOCK_NOT_AVAILABLE) => {
                 session.run("roll back", Limit::Short, back).await?;

@@ -17,6 +17,8 @@ use super::rows::{RowChunk, RowSpool};
 use super::session::{Connector, Limit, Parameter, PgSession, Purpose};
 use super::table::{self, Layout};
 use crate::error::{Failure, Kind};
+use crate::terminal;
+use crate::text::thousands;
 
 /// How often to ask the server about the result of a transaction.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -34,7 +36,9 @@ impl fmt::Display for UpsertCounts {
         write!(
             f,
             "{} new, {} changed, {} unchanged",
-            self.inserted, self.changed, self.unchanged
+            thousands(self.inserted),
+            thousands(self.changed),
+            thousands(self.unchanged)
         )
     }
 }
@@ -226,7 +230,10 @@ impl Upsert {
         let outcome = if error.is_refusal() {
             Ok(CommitOutcome::Aborted)
         } else {
-            log::warn!("{}; asking the server for the result", error.failure);
+            terminal::note(&format!(
+                "{}; asking the server for the result",
+                error.failure
+            ));
             commit_outcome(connector, number).await
         };
         match outcome {

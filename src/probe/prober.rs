@@ -203,9 +203,10 @@ impl Prober {
             },
             ..self.policy
         };
-        let attempt = || async {
-            match self.may_ask(request.page.version, request.bearer) {
-                Ok(()) => self.send_once(request, token.as_ref()).await.map(Ok),
+        let (prober, token) = (&*self, token.as_ref());
+        let attempt = |number| async move {
+            match prober.may_ask(request.page.version, request.bearer) {
+                Ok(()) => prober.send_once(request, token, number).await.map(Ok),
                 Err(error) => Ok(Err(error)),
             }
         };
@@ -223,9 +224,10 @@ impl Prober {
         &self,
         request: &ProbeRequest,
         token: Option<&Secret>,
+        attempt: u32,
     ) -> Result<BatchList, ServiceError> {
         let version = request.page.version;
-        let mut answer = self.service.batches(&request.page, token).await?;
+        let mut answer = self.service.batches(&request.page, token, attempt).await?;
         self.headers.borrow_mut().record(version, &answer);
         let was_accepted = !matches!(answer.status(), 401 | 403);
         if let Bearer::Of(version) = request.bearer
@@ -288,9 +290,10 @@ impl Prober {
         &mut self,
         version: Version,
     ) -> Result<TokenReply, NoBatches> {
-        let attempt = || async {
-            match self.may_ask(version, Bearer::Of(version)) {
-                Ok(()) => self.request_token_once(version).await.map(Ok),
+        let prober = &*self;
+        let attempt = |number| async move {
+            match prober.may_ask(version, Bearer::Of(version)) {
+                Ok(()) => prober.request_token_once(version, number).await.map(Ok),
                 Err(error) => Ok(Err(error)),
             }
         };
@@ -311,8 +314,12 @@ impl Prober {
         Err(NoBatches::Lost(reason))
     }
 
-    async fn request_token_once(&self, version: Version) -> Result<TokenReply, ServiceError> {
-        let answer = self.service.auth(version).await?;
+    async fn request_token_once(
+        &self,
+        version: Version,
+        attempt: u32,
+    ) -> Result<TokenReply, ServiceError> {
+        let answer = self.service.auth(version, attempt).await?;
         self.headers.borrow_mut().record(version, &answer);
         Ok(TokenReply::new(version, answer.token().await?))
     }

@@ -1,5 +1,6 @@
-//! Escapes control characters in text that is written to a terminal.
+//! Text that is written to a terminal: control characters are escaped, and JSON is indented.
 
+use crate::terminal::{self, PrettyJson};
 use crate::text;
 
 /// The notation of the escapes.
@@ -9,6 +10,8 @@ pub(crate) enum Escapes {
     Text,
     /// For example `\u001b`, so that JSON stays valid.
     Json,
+    /// The same, and the document is indented and in colour.
+    IndentedJson,
 }
 
 /// Escapes a stream of text that may be split anywhere.
@@ -17,6 +20,7 @@ pub(crate) struct Escaping {
     escapes: Escapes,
     /// Bytes that depend on the next ones: part of a character, or a carriage return.
     pending: Vec<u8>,
+    pretty: Option<PrettyJson>,
 }
 
 impl Escaping {
@@ -24,6 +28,8 @@ impl Escaping {
         Self {
             escapes,
             pending: Vec::new(),
+            pretty: (escapes == Escapes::IndentedJson)
+                .then(|| PrettyJson::new(terminal::color_on_stdout())),
         }
     }
 
@@ -47,11 +53,17 @@ impl Escaping {
         self.escape(&pending)
     }
 
-    fn escape(&self, bytes: &[u8]) -> String {
+    fn escape(&mut self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes);
         match self.escapes {
             // In JSON, a carriage return is whitespace: strings cannot contain one.
-            Escapes::Json => text::escape_json(&text.replace('\r', " ")),
+            Escapes::Json | Escapes::IndentedJson => {
+                let json = text::escape_json(&text.replace('\r', " "));
+                match &mut self.pretty {
+                    Some(pretty) => pretty.push(&json),
+                    None => json,
+                }
+            }
             Escapes::Text => {
                 let lines: Vec<_> = text.split("\r\n").map(text::escape).collect();
                 lines.join("\r\n")

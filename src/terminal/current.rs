@@ -5,12 +5,13 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
 use indicatif::ProgressBar;
 use log::LevelFilter;
 
-use super::when::{ErrorFormat, When};
+use super::when::{Level, MessageFormat, When};
 
 thread_local! {
     static THREAD: Thread = const { Thread {
@@ -35,10 +36,10 @@ pub(super) fn with_thread<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
 #[derive(Clone, Default)]
 pub(crate) struct Terminal(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     color: When,
-    error_format: ErrorFormat,
+    message_format: MessageFormat,
+    started: Instant,
     state: Mutex<State>,
     /// Collects what is written, instead of the streams of the process.
     captured: Option<[Arc<Mutex<Vec<u8>>>; 2]>,
@@ -48,43 +49,50 @@ struct Shared {
 pub(super) struct State {
     /// The progress line on the screen, if any. Other lines must not overwrite it.
     pub(super) progress: Option<ProgressBar>,
-    pub(super) level: LevelFilter,
+    /// The least important messages that are shown, if any.
+    pub(super) shown: Option<Level>,
+    /// How many warnings there were, shown or not.
+    pub(super) warnings: u64,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            color: When::default(),
+            message_format: MessageFormat::default(),
+            started: Instant::now(),
+            state: Mutex::default(),
+            captured: None,
+        }
+    }
 }
 
 impl Default for State {
     fn default() -> Self {
         Self {
             progress: None,
-            level: LevelFilter::Warn,
+            shown: Some(Level::Note),
+            warnings: 0,
         }
     }
-}
-
-/// How much is logged to standard error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verbosity {
-    Quiet,
-    Normal,
-    Verbose,
-    EveryRequest,
 }
 
 impl Terminal {
     /// Returns the streams of the process. Needed before the command line is parsed, so that usage errors have the right
     /// format too.
-    pub(crate) fn new(color: When, error_format: ErrorFormat) -> Self {
+    pub(crate) fn new(color: When, message_format: MessageFormat) -> Self {
         Self(Arc::new(Shared {
             color,
-            error_format,
+            message_format,
             ..Shared::default()
         }))
     }
 
     /// Returns a terminal that collects what is written.
     #[cfg(test)]
-    pub(crate) fn captured(error_format: ErrorFormat) -> Self {
+    pub(crate) fn captured(message_format: MessageFormat) -> Self {
         Self(Arc::new(Shared {
-            error_format,
+            message_format,
             captured: Some(<[_; 2]>::default()),
             ..Shared::default()
         }))
@@ -100,17 +108,16 @@ impl Terminal {
         })
     }
 
-    /// Sets what is logged.
-    pub(crate) fn set_verbosity(&self, verbosity: Verbosity) {
-        let level = match verbosity {
-            Verbosity::Quiet => LevelFilter::Error,
-            Verbosity::Normal => LevelFilter::Warn,
-            Verbosity::Verbose => LevelFilter::Info,
-            Verbosity::EveryRequest => LevelFilter::Debug,
+    /// Shows messages of this level and more important ones; `None` hides all of them.
+    pub(crate) fn show(&self, level: Option<Level>) {
+        self.state().shown = level;
+        // Warnings are counted, shown or not, and another run in this process may log more.
+        let logged = match level {
+            Some(Level::Debug) => LevelFilter::Debug,
+            Some(Level::Info) => LevelFilter::Info,
+            _ => LevelFilter::Warn,
         };
-        self.state().level = level;
-        // Another run in this process may log more.
-        log::set_max_level(level.max(log::max_level()));
+        log::set_max_level(logged.max(log::max_level()));
     }
 
     /// Makes this the terminal of this thread, until the returned value is dropped.
@@ -123,8 +130,17 @@ impl Terminal {
         set_current(Some(self.clone()));
     }
 
-    pub(super) fn error_format(&self) -> ErrorFormat {
-        self.0.error_format
+    pub(super) fn message_format(&self) -> MessageFormat {
+        self.0.message_format
+    }
+
+    /// Returns how long the run has taken so far.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.started.elapsed()
+    }
+
+    pub(super) fn warnings(&self) -> u64 {
+        self.state().warnings
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -132,8 +148,8 @@ impl Terminal {
         state.unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn level(&self) -> LevelFilter {
-        self.state().level
+    pub(super) fn shows(&self, level: Level) -> bool {
+        Some(level) <= self.state().shown
     }
 
     pub(super) fn stdout(&self) -> Stdout {
@@ -153,7 +169,7 @@ impl Terminal {
 
     /// Writes a line to standard error, without its colours if colour is off. A failure is ignored: there is nowhere left
     /// to report it.
-    pub(super) fn write_error_line(&self, line: &str) {
+    pub(super) fn write_line(&self, line: &str) {
         if let Some([_, stderr]) = &self.0.captured {
             let line = anstream::adapter::strip_str(line);
             let _ = writeln!(Stdout::Captured(Arc::clone(stderr)), "{line}");
@@ -162,6 +178,14 @@ impl Terminal {
         let stderr = io::stderr();
         let color = self.color_choice(AutoStream::choice(&stderr));
         let _ = writeln!(AutoStream::new(stderr, color).lock(), "{line}");
+    }
+
+    /// Writes a line to standard error, above the progress line.
+    pub(super) fn write_beside_progress(&self, state: &State, line: &str) {
+        match &state.progress {
+            Some(bar) => bar.suspend(|| self.write_line(line)),
+            None => self.write_line(line),
+        }
     }
 
     /// Returns what `--color` says, or `auto`: it depends on the terminal, `NO_COLOR`, `CLICOLOR` and `TERM`.

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::current::current;
-use super::stderr::{ERROR, HINT, stderr_json, stderr_line};
+use super::stderr::{ERROR, HINT};
 use super::stdout::print_styled;
-use super::when::ErrorFormat;
+use super::when::MessageFormat;
 use crate::error::{self, Failure, Kind, Sent};
 use crate::secret::conceal;
 use crate::text;
@@ -40,14 +40,15 @@ impl UsageError {
 /// Prints `error` to standard error and returns its exit code.
 pub(crate) fn report(error: &anyhow::Error) -> u8 {
     let kind = error::kind_of(error);
-    // The reader closed the pipe, so the error is not printed.
-    if kind != Kind::ClosedPipe {
-        let hint = error::hint_of(error);
-        match current().error_format() {
-            ErrorFormat::Text => stderr_line(&as_text(error, hint)),
-            ErrorFormat::Json => {
-                stderr_json(&as_json(kind, &message(error), hint, error::sent_of(error)));
-            }
+    let terminal = current();
+    let hint = error::hint_of(error);
+    match (terminal.message_format(), kind) {
+        // The reader closed the pipe, so the error is not printed. In JSON, an alarm is part of the result.
+        (_, Kind::ClosedPipe) | (MessageFormat::Json, Kind::Alarm) => {}
+        (MessageFormat::Text, _) => terminal.write_last(&as_text(error, hint)),
+        (MessageFormat::Json, _) => {
+            let sent = error::sent_of(error);
+            terminal.write_last(&as_json(kind, &message(error), hint, sent));
         }
     }
     kind.code()
@@ -56,16 +57,16 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
 /// Prints help and version to standard output, and usage errors to standard error. Returns the exit
 /// code.
 pub(crate) fn report_usage(stop: &Stop) -> u8 {
-    let mistake = match (stop, current().error_format()) {
+    let mistake = match (stop, current().message_format()) {
         (Stop::Help(help), _) => {
             let shown = print_styled(help);
             return shown.map_or_else(|failure| report(&failure.into()), |()| 0);
         }
-        (Stop::NoCommand(help), ErrorFormat::Text) => {
-            stderr_line(help.trim_end());
+        (Stop::NoCommand(help), MessageFormat::Text) => {
+            current().write_last(help.trim_end());
             return Kind::Usage.code();
         }
-        (Stop::NoCommand(_), ErrorFormat::Json) => &UsageError {
+        (Stop::NoCommand(_), MessageFormat::Json) => &UsageError {
             message: "no command was given".to_owned(),
             hint: "see `trayscan --help`".to_owned(),
         },

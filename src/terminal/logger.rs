@@ -1,14 +1,9 @@
-//! The log on standard error: one short line per record, filtered by `-q`, `-v` and `-vv`.
+//! The log on standard error, filtered by `-q`, `-v` and `-vv`.
 
-use anstyle::Style;
-use log::{Level, LevelFilter, Log, Metadata, Record};
+use log::{LevelFilter, Log, Metadata, Record};
 
-use super::current::current;
-use super::stderr::{ERROR, WARNING, stderr_line};
-use crate::secret::conceal;
-use crate::text;
-
-const FAINT: Style = Style::new().dimmed();
+use super::stderr::message;
+use super::when::Level;
 
 struct Logger;
 
@@ -19,28 +14,22 @@ impl Log for Logger {
     }
 
     fn log(&self, record: &Record<'_>) {
-        if !self.enabled(record.metadata()) || record.level() > current().level() {
+        if !self.enabled(record.metadata()) {
             return;
         }
-        let (style, label) = match record.level() {
-            Level::Error => (ERROR, "error:"),
-            Level::Warn => (WARNING, "warning:"),
-            Level::Info => (FAINT, "info:"),
-            Level::Debug | Level::Trace => (FAINT, "debug:"),
+        let level = match record.level() {
+            log::Level::Error => Level::Error,
+            log::Level::Warn => Level::Warning,
+            log::Level::Info => Level::Info,
+            log::Level::Debug | log::Level::Trace => Level::Debug,
         };
-        // Conceal before escaping: an escaped secret would not be recognised.
-        let text = record.args().to_string();
-        let text = conceal(&text);
-        stderr_line(&format!(
-            "{style}{label}{style:#} {}",
-            text::one_line(&text)
-        ));
+        message(level, &record.args().to_string());
     }
 
     fn flush(&self) {}
 }
 
-/// Installs the logger. The level is `warn` until [`super::Terminal::set_verbosity`] raises it.
+/// Installs the logger. The level is `warn` until [`super::Terminal::show`] raises it.
 pub(crate) fn install() {
     // Fails only if a logger is already installed.
     let _ = log::set_logger(&Logger);

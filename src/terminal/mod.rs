@@ -21,18 +21,20 @@ mod errors;
 mod grid;
 mod logger;
 mod panics;
+mod pretty_json;
 
 // The counters behind the progress line.
 mod stats;
 
-pub(crate) use current::{Terminal, Verbosity};
+pub(crate) use current::Terminal;
 pub(crate) use errors::{Stop, UsageError, report, report_usage};
 pub(crate) use grid::grid;
 #[cfg(test)]
 pub(crate) use logger::install as install_logger;
 pub(crate) use panics::{caught, guard};
+pub(crate) use pretty_json::PrettyJson;
 pub(crate) use progress::ProgressLine;
 pub(crate) use stats::Stats;
-pub(crate) use stderr::{conclude, note, silence};
+pub(crate) use stderr::{conclude, finish, note, silence, timed};
 pub(crate) use stdout::{color_on_stdout, print, print_json, stdout, terminal_width};
-pub(crate) use when::{ErrorFormat, When};
+pub(crate) use when::{Level, MessageFormat, When};

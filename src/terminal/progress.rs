@@ -11,7 +11,7 @@ use indicatif::{
 
 use super::current::{Terminal, current};
 use super::stats::Stats;
-use super::when::When;
+use super::when::{Level, MessageFormat, When};
 
 /// Clears the line for good.
 pub(super) fn stop(terminal: &Terminal) {
@@ -38,13 +38,18 @@ impl ProgressLine {
             When::Auto => {
                 std::io::stderr().is_terminal()
                     && !data_on_terminal
-                    && terminal.level() >= log::LevelFilter::Warn
+                    && terminal.message_format() == MessageFormat::Text
+                    && terminal.shows(Level::Note)
             }
         };
         if !is_shown {
             return None;
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        let target = match terminal.message_format() {
+            MessageFormat::Text => ProgressDrawTarget::stderr(),
+            MessageFormat::Json => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target)
             .with_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
         terminal.state().progress = Some(bar);
         let (shown, stats) = (terminal.clone(), Arc::clone(stats));
@@ -66,7 +71,7 @@ fn paint(terminal: &Terminal, stats: &Stats) {
                 bar.tick();
             }
             Some(_) if tick % 10 == 0 => {
-                terminal.write_error_line(&describe(stats, started.elapsed()));
+                terminal.write_progress(&describe(stats, started.elapsed()));
             }
             Some(_) => {}
             None => return,

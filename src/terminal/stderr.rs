@@ -1,51 +1,160 @@
 //! Standard error: single lines, with secrets concealed, that do not disturb the progress line.
 
-use anstyle::{AnsiColor, Style};
-use log::LevelFilter;
+use std::borrow::Cow;
 
-use super::current::current;
+use anstyle::{AnsiColor, Style};
+use chrono::{SecondsFormat, Utc};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::current::{Terminal, current};
 use super::progress;
+use super::when::{Level, MessageFormat};
+use crate::error::Failure;
 use crate::secret::conceal;
-use crate::text::{escape, one_line};
+use crate::text::{escape_json, one_line};
 
 pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(super) const HINT: Style = AnsiColor::Cyan.on_default();
-
-/// Prints the last line of a run, unless the run is quiet.
-pub(crate) fn conclude(line: &str) {
-    if current().level() >= LevelFilter::Warn {
-        stderr_line(&one_line(line));
-    }
-}
+const FAINT: Style = Style::new().dimmed();
 
 /// Prints information that is useful but not a warning, unless the run is quiet.
 pub(crate) fn note(text: &str) {
-    if current().level() >= LevelFilter::Warn {
-        stderr_line(&format!("{HINT}note:{HINT:#} {}", escape(text)));
+    message(Level::Note, text);
+}
+
+/// Prints a message of this level, if the run shows such messages.
+pub(super) fn message(level: Level, text: &str) {
+    let terminal = current();
+    // Conceal before escaping: an escaped secret would not be recognised.
+    let text = conceal(text);
+    let line = match terminal.message_format() {
+        MessageFormat::Text => {
+            let style = match level {
+                Level::Error => ERROR,
+                Level::Warning => WARNING,
+                Level::Note => HINT,
+                Level::Info | Level::Debug => FAINT,
+            };
+            let name = level.name();
+            let time = if terminal.shows(Level::Info) {
+                format!("{FAINT}{}{FAINT:#} ", time())
+            } else {
+                String::new()
+            };
+            format!("{time}{style}{name}:{style:#} {}", one_line(&text))
+        }
+        MessageFormat::Json => json_message(level, &text),
+    };
+    terminal.write_message(level, &line);
+}
+
+/// Prints the last line of a command that has no result, unless the run is quiet.
+pub(crate) fn conclude(line: &str) {
+    let terminal = current();
+    let line = match terminal.message_format() {
+        MessageFormat::Text => one_line(&conceal(line)).into_owned(),
+        MessageFormat::Json => json_message(Level::Note, &conceal(line)),
+    };
+    terminal.write_message(Level::Note, &line);
+}
+
+/// Prints how a command ended: for people `line`, unless the run is quiet; for programs `result`, with the
+/// number of warnings, the time, and the `alarm` if there is one.
+pub(crate) fn finish(line: Option<&str>, result: &impl Serialize, alarm: Option<&Failure>) {
+    let terminal = current();
+    match (terminal.message_format(), line) {
+        (MessageFormat::Text, Some(line)) => conclude(line),
+        (MessageFormat::Text, None) => {}
+        (MessageFormat::Json, _) => {
+            let mut result = serde_json::to_value(result).expect("a result has keys that are text");
+            result["warnings"] = terminal.warnings().into();
+            let seconds = terminal.elapsed().as_secs_f64();
+            result["seconds"] = ((seconds * 1000.0).round() / 1000.0).into();
+            if let Some(alarm) = alarm {
+                result["alarm"] = alarm.to_string().into();
+            }
+            conceal_strings(&mut result);
+            terminal.write_last(&escape_json(&json!({"result": result}).to_string()));
+        }
     }
 }
 
-/// Stops the progress line and the log. Only a final error is still printed.
+/// Adds to the last line how long the run took.
+pub(crate) fn timed(line: &str) -> String {
+    format!("{line} in {:.1} s", current().elapsed().as_secs_f64())
+}
+
+/// Stops the progress line and all messages. Only a final error is still printed.
 ///
 /// The run is over, but some of its threads may still be working.
 pub(crate) fn silence() {
     let terminal = current();
     progress::stop(&terminal);
-    terminal.state().level = LevelFilter::Off;
+    terminal.show(None);
 }
 
-/// Writes one line to standard error.
-pub(super) fn stderr_line(line: &str) {
-    // The last chance to conceal a secret, whatever the message was built from.
-    stderr_json(&conceal(line));
+/// A message for programs.
+#[derive(Serialize)]
+struct JsonMessage<'a> {
+    level: &'static str,
+    time: String,
+    message: &'a str,
 }
 
-/// Writes one line unchanged. In JSON, the caller conceals secrets in each string.
-pub(super) fn stderr_json(line: &str) {
-    let terminal = current();
-    match &terminal.state().progress {
-        Some(bar) => bar.suspend(|| terminal.write_error_line(line)),
-        None => terminal.write_error_line(line),
+fn json_message(level: Level, message: &str) -> String {
+    let message = JsonMessage {
+        level: level.name(),
+        time: time(),
+        message,
+    };
+    escape_json(&serde_json::to_string(&message).expect("a message is made of text"))
+}
+
+fn conceal_strings(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(concealed) = conceal(text) {
+                *text = concealed;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(conceal_strings),
+        Value::Object(fields) => fields.values_mut().for_each(conceal_strings),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn time() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+impl Terminal {
+    /// Writes a line, if the run shows messages of this level.
+    fn write_message(&self, level: Level, line: &str) {
+        let mut state = self.state();
+        if level == Level::Warning {
+            state.warnings += 1;
+        }
+        if Some(level) <= state.shown {
+            self.write_beside_progress(&state, line);
+        }
+    }
+
+    /// Writes a line of progress, where there is no progress line to redraw.
+    pub(super) fn write_progress(&self, line: &str) {
+        match self.message_format() {
+            MessageFormat::Text => self.write_line(line),
+            MessageFormat::Json => self.write_line(&json_message(Level::Note, line)),
+        }
+    }
+
+    /// Writes an error or a result. For programs, nothing may follow it.
+    pub(super) fn write_last(&self, line: &str) {
+        let mut state = self.state();
+        if self.message_format() == MessageFormat::Json {
+            state.shown = None;
+        }
+        self.write_beside_progress(&state, line);
     }
 }

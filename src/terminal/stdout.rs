@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 use super::current::{Stdout, current};
+use super::pretty_json::PrettyJson;
 use crate::error::{Failure, Kind};
 use crate::text;
 
@@ -20,13 +23,14 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write(stdout, text)
 }
 
-/// Like [`print()`], for JSON. It remains valid JSON on a terminal.
-pub(crate) fn print_json(json: &str) -> Result<(), Failure> {
-    let stdout = stdout();
-    if stdout.is_terminal() {
-        return write(stdout, &text::escape_json(json));
+/// Writes a JSON value to standard output: on one line, or indented and in colour on a terminal.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string(value).expect("the keys are text") + "\n";
+    if stdout().is_terminal() {
+        let json = text::escape_json(&json);
+        return write(stdout(), &PrettyJson::new(color_on_stdout()).push(&json));
     }
-    write(stdout, json)
+    write(stdout(), &json)
 }
 
 /// Writes `text` to standard output, without its colours if colour is off.

@@ -1,4 +1,4 @@
-//! The choices of `--color`, `--progress` and `--error-format`.
+//! The choices of `--color`, `--progress`, `--message-format`, `-q` and `-v`.
 
 /// Whether to use colour, or to show progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,10 +10,32 @@ pub(crate) enum When {
     Never,
 }
 
-/// How errors are shown.
+/// How lines on standard error are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ErrorFormat {
+pub(crate) enum MessageFormat {
     #[default]
     Text,
     Json,
+}
+
+/// How important a message is, the most important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Error,
+    Warning,
+    Note,
+    Info,
+    Debug,
+}
+
+impl Level {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
 }

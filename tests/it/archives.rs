@@ -187,9 +187,9 @@ pub(crate) fn counts(ended: &Output) -> [u64; 3] {
 /// Returns the number before `word`.
 #[track_caller]
 pub(crate) fn counted(line: &str, word: &str) -> u64 {
-    let words: Vec<&str> = line.split([' ', ',', '(', ')']).collect();
-    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let words = line.split([' ', '(', ')']);
+    let words: Vec<&str> = words.map(|word| word.trim_end_matches(',')).collect();
     let place = words.iter().position(|other| *other == word);
     let place = place.unwrap_or_else(|| panic!("no {word} in {line:?}"));
-    words[place - 1].parse().unwrap()
+    words[place - 1].replace(',', "").parse().unwrap()
 }

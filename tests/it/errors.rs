@@ -117,7 +117,7 @@ fn an_invalid_variable_value_names_the_variable() {
             "+02:00",
             "it must be the name of a time zone, such as Europe/Amsterdam or UTC",
         ),
-        ("TRAYSCAN_ERROR_FORMAT", "xml", "it must be text or json"),
+        ("TRAYSCAN_MESSAGE_FORMAT", "xml", "it must be text or json"),
     ] {
         let flag = variable.replace("TRAYSCAN_", "--");
         let flag = flag.replace('_', "-").to_lowercase();
@@ -138,9 +138,9 @@ fn an_invalid_variable_value_names_the_variable() {
 #[test]
 fn errors_can_be_one_json_object() {
     for args in [
-        &["serve", "--error-format", "json", "--fault", "x"][..],
-        &["--error-format=json", "serve", "--batches", "x"],
-        &["--error-format=json"],
+        &["serve", "--message-format", "json", "--fault", "x"][..],
+        &["--message-format=json", "serve", "--batches", "x"],
+        &["--message-format=json"],
     ] {
         let ended = run(args).expect(2);
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
@@ -198,7 +198,7 @@ fn a_secret_given_in_the_wrong_place_is_not_repeated() {
         &["export", "postgres://me:hunter2@host/db"],
     ] {
         for format in ["text", "json"] {
-            let ended = run(&[args, &["--error-format", format]].concat()).expect(2);
+            let ended = run(&[args, &["--message-format", format]].concat()).expect(2);
             assert!(!ended.stderr.contains("hunter2"), "{ended:?}");
         }
     }

@@ -47,6 +47,10 @@ mod lifecycle;
 // Wrong command lines, broken outputs, panics.
 mod errors;
 
+// `-q`, `-v` and `--message-format`.
+#[cfg(unix)]
+mod messages;
+
 // Man pages, completions and README match the program.
 mod generated;
 

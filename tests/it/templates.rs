@@ -55,7 +55,7 @@ fn each_batch_is_in_the_file_of_its_month() {
     );
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(
-        ended.stderr.contains("16000 batches") && ended.stderr.contains("36 files"),
+        ended.stderr.contains("16,000 batches") && ended.stderr.contains("36 files"),
         "{ended:?}"
     );
     let mut expected: BTreeMap<String, Vec<Value>> = BTreeMap::new();

@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 
 use super::chart::crop_name;
 use super::escape::Escaped;
-use super::format::{day, plural, thousands};
+use super::format::day;
 use super::gather::ReportData;
 use super::recent::{MAX_KEPT, Scan};
 use crate::analysis::Targets;
 use crate::analysis::judgement::{Limits, NewestStep, Reason};
 use crate::analysis::statistics::{Decimal, Figures, Period, distinct, two_digits};
+use crate::text::{self, thousands};
 
 /// The number of batches of a crop that are listed at once; the others are folded away.
 const SHOWN: usize = 5;
@@ -131,7 +132,7 @@ impl Attention {
             let more = shown.split_off(visible.min(shown.len()));
             attention.crops.push(AttentionCrop {
                 name: crop_name(crop.name),
-                count: match (count, plural(all, "batch", "batches")) {
+                count: match (count, text::count(all, "batch", "batches")) {
                     (0, all) => all,
                     (count, all) => format!("{} of {all}", thousands(count as u64)),
                 },

@@ -2,11 +2,12 @@
 
 use super::chart::{Chart, crop_name, spread};
 use super::charts::{BoxPlot, Loss, boxes, boxes_scale, losses};
-use super::format::{figure, plural, to_f64};
+use super::format::{figure, to_f64};
 use super::gather::ReportData;
 use super::outliers::usual_most;
 use super::svg::AltText;
 use crate::analysis::statistics::two_digits;
+use crate::text;
 
 /// The maximum number of rows in a table.
 const MAX_ROWS: usize = 100;
@@ -71,7 +72,7 @@ pub(super) fn losses_chart(data: &ReportData, crops: &[&str]) -> Option<Chart> {
     let description = worst.map_or_else(String::new, |worst| {
         format!(
             "Stacked bars for {}. The crop with the fewest usable cells is {}: {} % usable, {} % germinated but not usable, {} % not germinated.",
-            plural(bars.len() as u64, "crop", "crops"),
+            text::count(bars.len() as u64, "crop", "crops"),
             worst.name,
             worst.shares[0].1,
             worst.shares[1].1,
@@ -89,7 +90,7 @@ pub(super) fn losses_chart(data: &ReportData, crops: &[&str]) -> Option<Chart> {
             0 => format!("{CELLS}{shown}"),
             _ => format!(
                 "{CELLS}{shown}; without {} with contradictory counts",
-                plural(left_out, "batch", "batches")
+                text::count(left_out, "batch", "batches")
             ),
         },
         legend: vec![
@@ -156,7 +157,7 @@ pub(super) fn variation_chart(data: &ReportData, crops: &[&str]) -> Option<Chart
         0 => String::new(),
         count => format!(
             "; arrow: extends beyond the scale ({})",
-            plural(count, "crop", "crops")
+            text::count(count, "crop", "crops")
         ),
     };
     let least_uniform = plots
@@ -165,7 +166,7 @@ pub(super) fn variation_chart(data: &ReportData, crops: &[&str]) -> Option<Chart
     let description = least_uniform.map_or_else(String::new, |crop| {
         format!(
             "Box plots for {}; lower is more uniform. The least uniform is {}: {}.",
-            plural(plots.len() as u64, "crop", "crops"),
+            text::count(plots.len() as u64, "crop", "crops"),
             crop.name,
             crop.spread.words
         )

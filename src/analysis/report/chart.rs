@@ -1,7 +1,7 @@
 //! A chart on the page with its caption, legend and table, and the helpers that all charts need.
 
 use super::charts::Spread;
-use super::format::{plural, to_f64};
+use super::format::to_f64;
 use crate::analysis::statistics::{Metric, two_digits};
 use crate::text;
 
@@ -51,7 +51,7 @@ pub(super) fn spread(metric: &Metric, unit: &str) -> Option<Spread> {
         two_digits(quartiles.median),
         two_digits(quartiles.low),
         two_digits(quartiles.high),
-        plural(values.count(), "batch", "batches"),
+        text::count(values.count(), "batch", "batches"),
     );
     Some(Spread {
         least: to_f64(values.min()?),

@@ -3,12 +3,13 @@
 use super::chart::{Chart, crop_name};
 use super::charts::{ControlLimits, ControlPoint, control};
 use super::escape::Escaped;
-use super::format::{day, minute, plural, to_f64};
+use super::format::{day, minute, to_f64};
 use super::gather::ReportData;
 use super::outliers::usual_least;
 use super::recent::Scan;
 use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Control, Decimal, two_digits};
+use crate::text;
 
 /// The minimum number of values for useful limits.
 const MIN_BATCHES: usize = 10;
@@ -62,7 +63,7 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
         title: &format!("Usable rate of {crop} in percent, batch by batch in chronological order"),
         description: &format!(
             "{}. The mean is {mean}, the limits are {low} and {high}; {outside} outside them.",
-            plural(rates.len() as u64, "batch", "batches"),
+            text::count(rates.len() as u64, "batch", "batches"),
         ),
     };
     let scale = scale(&rates, limits);
@@ -112,7 +113,7 @@ fn legend(
         ),
     ];
     if outside > 0 {
-        let batches = plural(outside, "batch", "batches");
+        let batches = text::count(outside, "batch", "batches");
         let below = if is_below {
             "; those at the lower edge are below the scale and have their number"
         } else {

@@ -2,10 +2,11 @@
 
 use super::chart::crop_name;
 use super::charts::spark;
-use super::format::{day, figure, short_period, signed, thousands, to_f64};
+use super::format::{day, figure, short_period, signed, to_f64};
 use super::gather::ReportData;
 use crate::analysis::judgement::{CropJudgement, NewestStep, TargetState, Verdict};
 use crate::analysis::statistics::{Decimal, Figures, Metric, Period, two_digits};
+use crate::text::thousands;
 
 /// The number of steps in a sparkline.
 const SPARK_STEPS: usize = 12;

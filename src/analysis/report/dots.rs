@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::chart::{Chart, crop_name};
 use super::charts::{Scatter, ScatterPoint, scatter};
-use super::format::{plural, to_f64};
+use super::format::to_f64;
 use super::gather::ReportData;
 use super::outliers::usual_least;
 use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Decimal, Period, two_digits};
+use crate::text;
 
 /// The maximum number of dots in the chart, to limit the size of the page.
 const MAX_DOTS: usize = 400;
@@ -45,7 +46,7 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
         title: "Germination rate against usable rate, one dot per batch",
         description: &format!(
             "Both in percent. On the diagonal, every germinated seedling is usable. Of {}, {below} are more than 10 points below it.",
-            plural(points.len() as u64, "dot", "dots"),
+            text::count(points.len() as u64, "dot", "dots"),
         ),
     };
     let empty = BTreeMap::new();
@@ -113,7 +114,7 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
     } else {
         format!(
             "The {} with the largest gap as a table",
-            plural(listed.len() as u64, "dot", "dots")
+            text::count(listed.len() as u64, "dot", "dots")
         )
     };
     let rows = listed.iter().map(|dot| dot.cells.clone()).collect();
@@ -174,7 +175,7 @@ fn legend(
         ));
     }
     if beyond > 0 {
-        let batches = plural(beyond, "batch", "batches");
+        let batches = text::count(beyond, "batch", "batches");
         let impossible = match impossible {
             0 => String::new(),
             count => format!(", {count} with a rate below 0 or above 100 %"),
@@ -196,7 +197,7 @@ fn aside(data: &ReportData, points: &[ScatterPoint], is_crowded: bool) -> String
         _ if linked < points.len() => "; dots link to their analysis if there is one",
         _ => "; each dot links to its analysis",
     };
-    let batches = plural(data.rated, "batch", "batches");
+    let batches = text::count(data.rated, "batch", "batches");
     if is_crowded {
         format!("newest {} of {batches} as dots{note}", points.len())
     } else {

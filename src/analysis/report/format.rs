@@ -4,6 +4,7 @@ use chrono::{DateTime, Datelike as _, NaiveDateTime};
 use rust_decimal::RoundingStrategy;
 
 use crate::analysis::statistics::{Decimal, Period, Step, distinct, two_digits};
+use crate::text;
 
 /// Returns the name of a period and its days, which are empty if the name says them: `Week 46` and `9 to 15
 /// November 2026`, `November 2026`, or `9 November 2026`.
@@ -58,30 +59,9 @@ pub(super) fn ago(seconds: i64) -> String {
     match seconds {
         ..0 => "in the future".to_owned(),
         0..3600 => "less than an hour ago".to_owned(),
-        3600..172_800 => format!("{} ago", plural(hours.unsigned_abs(), "hour", "hours")),
-        _ => format!("{} ago", plural(days.unsigned_abs(), "day", "days")),
+        3600..172_800 => format!("{} ago", text::count(hours.unsigned_abs(), "hour", "hours")),
+        _ => format!("{} ago", text::count(days.unsigned_abs(), "day", "days")),
     }
-}
-
-pub(super) fn plural(count: u64, one: &str, many: &str) -> String {
-    format!(
-        "{} {}",
-        thousands(count),
-        if count == 1 { one } else { many }
-    )
-}
-
-/// Formats a whole number with a comma between thousands.
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Replaces the e-mail addresses in a text.
@@ -214,15 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_signs_and_commas() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(thousands(number), text);
-        }
+    fn numbers_have_signs() {
         for (number, text) in [("-1.5", "−1.50"), ("0.004", "0.00"), ("2", "+2.00")] {
             assert_eq!(signed(number.parse().expect(number)), text);
         }

@@ -8,7 +8,7 @@ use super::chart::Chart;
 use super::control;
 use super::crops::{NewestTable, RangeRow, range_rows};
 use super::dots;
-use super::format::{ago, day, minute, period_name, plural, thousands};
+use super::format::{ago, day, minute, period_name};
 use super::gather::ReportData;
 use super::quality::QualityIssue;
 use super::tiles::{Tile, tiles};
@@ -19,6 +19,7 @@ use crate::analysis::judgement::NewestStep;
 use crate::analysis::statistics::{Metric, Period, Step, two_digits};
 use crate::batch::range::Range;
 use crate::error::{Failure, Kind};
+use crate::text::{self, thousands};
 
 /// The information about the report itself.
 pub(crate) struct ReportInfo {
@@ -209,7 +210,7 @@ fn attention_lead(attention: &Attention, step: &str) -> String {
         0 => format!("No batch of the newest {step} needs attention.{checked}"),
         count => format!(
             "{} of the newest {step}.{checked}",
-            plural(count, "batch", "batches")
+            text::count(count, "batch", "batches")
         ),
     }
 }

@@ -1,9 +1,10 @@
 //! The tiles: the number of batches, and how the figures changed within the crops.
 
-use super::format::{plural, signed, thousands};
+use super::format::signed;
 use super::gather::ReportData;
 use crate::analysis::judgement::{CropJudgement, LEAST_CHANGE, MIN_BATCHES, NewestStep, changed};
 use crate::analysis::statistics::{Decimal, Figures, Metric};
+use crate::text::{self, thousands};
 
 pub(super) struct Tile {
     pub(super) name: &'static str,
@@ -59,7 +60,7 @@ pub(super) fn tiles(data: &ReportData, newest: &NewestStep<'_>) -> Vec<Tile> {
     let present: Vec<&CropJudgement<'_>> = newest.present().collect();
     let batches = present.iter().filter_map(|crop| crop.newest);
     let batches: u64 = batches.map(|figures| figures.batches).sum();
-    let crops = plural(present.len() as u64, "crop", "crops");
+    let crops = text::count(present.len() as u64, "crop", "crops");
     let share = data.span.share(newest.period);
     let mut tiles = vec![Tile {
         name: "Batches",
@@ -100,7 +101,7 @@ fn tile(kind: &TileKind, crops: &[&CropJudgement<'_>]) -> Tile {
     } else {
         class
     };
-    let compared = plural(changes.len() as u64, "crop", "crops");
+    let compared = text::count(changes.len() as u64, "crop", "crops");
     Tile {
         name: kind.name,
         value: signed(mean),

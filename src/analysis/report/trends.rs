@@ -2,12 +2,13 @@
 
 use super::chart::{Chart, crop_name, spread};
 use super::charts::{Spread, TrendChart, trend};
-use super::format::{figure, period_name, plural, short_period, to_f64};
+use super::format::{figure, period_name, short_period, to_f64};
 use super::gather::{ReportData, StepWords};
 use super::outliers::rate_scale;
 use super::svg::{AltText, tick_label};
 use crate::analysis::judgement::{CropJudgement, NewestStep};
 use crate::analysis::statistics::{Decimal, Period};
+use crate::text;
 
 /// The maximum number of steps in a chart.
 const MAX_STEPS: usize = 12;
@@ -116,7 +117,7 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
             let StepWords { one, many } = data.step_words();
             let title = format!(
                 "Usable rate of {name} in percent, {one} by {one} ({})",
-                plural(labels.len() as u64, one, many)
+                text::count(labels.len() as u64, one, many)
             );
             let description = with.last().map_or_else(String::new, |last| {
                 let last_label = steps
@@ -125,7 +126,7 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
                     .map_or("", |index| labels[index].as_str());
                 format!(
                     "{} with values between {} and {}. The last one, {last_label}: {}.",
-                    plural(with.len() as u64, one, many),
+                    text::count(with.len() as u64, one, many),
                     labels.first().map_or("", String::as_str),
                     labels.last().map_or("", String::as_str),
                     last.words

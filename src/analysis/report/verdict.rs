@@ -2,10 +2,11 @@
 
 use super::attention::Attention;
 use super::chart::crop_name;
-use super::format::{period_name, plural, prose, thousands};
+use super::format::{period_name, prose};
 use super::gather::{ReportData, StepWords};
 use crate::analysis::judgement::{CropJudgement, MissedTarget, NewestStep, Verdict};
 use crate::analysis::statistics::Decimal;
+use crate::text::{self, thousands};
 
 /// The maximum number of crops that a sentence names.
 const NAMED: usize = 3;
@@ -63,7 +64,7 @@ impl VerdictText {
 /// Says how many batches need attention, and how many of them failed.
 fn attended(attention: &Attention) -> String {
     let Attention { count, failed, .. } = *attention;
-    let needs = plural(count, "batch needs attention", "batches need attention");
+    let needs = text::count(count, "batch needs attention", "batches need attention");
     match (count, failed) {
         (0, _) => String::new(),
         (_, 0) => needs,

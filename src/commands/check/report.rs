@@ -183,20 +183,20 @@ impl CheckResults {
     }
 
     pub(super) fn finish(self) -> anyhow::Result<()> {
+        let mut report = serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps});
+        if let Some(probe) = self.probe {
+            report["probe"] = serde_json::to_value(probe.answers)?;
+            report["probe_requests"] = probe.requests.into();
+        }
         if self.format == ReportFormat::Json {
-            let mut report = serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps});
-            if let Some(probe) = self.probe {
-                report["probe"] = serde_json::to_value(probe.answers)?;
-                report["probe_requests"] = probe.requests.into();
-            }
-            terminal::print_json(&format!("{report}\n"))?;
+            terminal::print_json(&report)?;
         }
-        match self.failure {
+        if let Some(error) = self.failure {
             // The details are in the report; the error carries only the kind.
-            Some(error) => Err(Failure::new(error::kind_of(&error), "the check failed")
-                .caused_by(error)
-                .into()),
-            None => Ok(()),
+            let failure = Failure::new(error::kind_of(&error), "the check failed");
+            return Err(failure.caused_by(error).into());
         }
+        terminal::finish(None, &report, None);
+        Ok(())
     }
 }

@@ -20,6 +20,7 @@ use crate::config::{Origin, Setting};
 use crate::error::{self, Failure};
 use crate::probe::{self, MissingVersion, Prober};
 use crate::secret::Secret;
+use crate::text;
 
 /// How much of a response to read at a time.
 const CHUNK_SIZE: usize = 64 * 1024;
@@ -158,13 +159,12 @@ impl VersionCheck {
         match first_page(service, version, &token).await {
             Ok((count, date)) => {
                 self.clock = self.clock.or(date);
-                let batches = if count == 1 { "batch" } else { "batches" };
+                let batches = text::count(count, "batch", "batches");
                 let place = match version {
                     Version::V1 => "in the last hour",
                     Version::V2 => "on the first page",
                 };
-                self.results
-                    .ok(first, format!("{count} {batches} {place}"))?;
+                self.results.ok(first, format!("{batches} {place}"))?;
             }
             Err(error) => {
                 if error.is_missing() {
@@ -248,7 +248,7 @@ fn report_connection(results: &mut CheckResults, base_url: &BaseUrl) -> anyhow::
 }
 
 async fn request_token(service: &Service, version: Version) -> Result<Secret, ServiceError> {
-    let response = service.auth(version).await?;
+    let response = service.auth(version, 1).await?;
     Ok(response.token().await?.access_token)
 }
 
@@ -269,7 +269,7 @@ async fn first_page(
         Version::V2 => Range::default(),
     };
     let request = PageRequest::new(version, &range, None);
-    let response = service.batches(&request, Some(token)).await?;
+    let response = service.batches(&request, Some(token), 1).await?;
     let mut response = response.success().await?;
     let date = response.date();
     let mut splitter = Splitter::new(match version {

@@ -9,6 +9,7 @@ use crate::export::manifest::ManifestFile;
 use crate::formats::{self, WriterReport};
 use crate::storage::cleanup::PublishedObjects;
 use crate::storage::{Location, Storage};
+use crate::text::thousands;
 
 /// Returns the last line of an export of everything, without the time.
 pub(super) fn full_export(
@@ -73,7 +74,7 @@ pub(super) fn left_behind(destination: &Destination, storage: &Storage) -> Strin
         }
         (Location::Object(_), _) | (_, 0) => "nothing was published".to_owned(),
         (_, 1) => "the new file is complete".to_owned(),
-        (_, files) => format!("all {files} new files are complete"),
+        (_, files) => format!("all {} new files are complete", thousands(files as u64)),
     }
 }
 
@@ -117,7 +118,7 @@ pub(super) fn format_notes(report: &WriterReport) -> Vec<String> {
             1 => ("text cell would run as a formula", "it"),
             _ => ("text cells would run as formulas", "them"),
         };
-        let cells = report.formula_cells;
+        let cells = thousands(report.formula_cells);
         format!("{cells} {run} in a spreadsheet; `--excel` makes {them} harmless")
     });
     let hidden = (report.hidden_columns > 0).then(|| {

@@ -16,6 +16,7 @@ use crate::cli::ExportArgs;
 use crate::commands::batches::{Received, stopped};
 use crate::commands::context::Context;
 use crate::commands::messages::count;
+use crate::commands::result::{BatchResult, ResultFile};
 use crate::commands::source::{BatchPages, BatchSource};
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
@@ -102,9 +103,9 @@ async fn export(
             .map(LakeLock::take)
             .transpose()?;
     }
-    let conclusion = opened.run(args, request, &source, known).await?;
+    let (conclusion, result) = opened.run(args, request, &source, known).await?;
     drop(lock);
-    request.batches.conclude(&conclusion);
+    terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
 }
 
@@ -151,12 +152,14 @@ fn up_to_date(
     if marker.is_some_and(|marker| !lake::exists(marker, storage)) {
         write_success_marker(&request.destination, storage)?;
     }
-    batches.conclude(&format!(
+    let conclusion = format!(
         "nothing has changed: {} is up to date ({} in {})",
         request.destination.name(),
         count(manifest.batches, "batch", "batches"),
         count(manifest.files.len() as u64, "file", "files"),
-    ));
+    );
+    let result = batches.result(source, None, manifest.batches, Vec::new());
+    terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
 }
 
@@ -279,14 +282,14 @@ impl OpenOutputs {
         })
     }
 
-    /// Fetches, publishes, and writes the manifest; returns the last line. `known` are the files of a lake before the run.
+    /// Fetches, publishes, and writes the manifest; returns the last line and the result. `known` are the files of a lake before the run.
     async fn run(
         mut self,
         args: &ExportArgs,
         request: &ExportRequest,
         source: &BatchSource,
         known: Vec<String>,
-    ) -> anyhow::Result<String> {
+    ) -> anyhow::Result<(String, BatchResult)> {
         let destination = &request.destination;
         let storage = &self.storage.clone();
         let received = self.fetch(args, request, source).await?;
@@ -331,6 +334,10 @@ impl OpenOutputs {
             None => full_export(request, &received, &written, &report),
             Some(kept) => partial_export(request, source, &written, kept, removed, batches),
         };
+        let result = BatchResult {
+            batches,
+            ..received.result(ResultFile::of_export(&written))
+        };
         if let (Some(draft), Some(digest)) = (self.manifest, digest) {
             let inputs = ManifestInputs {
                 args,
@@ -360,7 +367,7 @@ impl OpenOutputs {
             terminal::note(&note);
         }
         received.print_notes()?;
-        Ok(conclusion)
+        Ok((conclusion, result))
     }
 
     /// Fetches the batches and writes them, without publishing yet.

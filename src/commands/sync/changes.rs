@@ -38,10 +38,15 @@ pub(super) fn run(
     });
     let mut list = List::new(format, storage)?;
     let since = since.map(written).unwrap_or_default();
-    archive
-        .changes()?
-        .each(&since, |change| each_line(&change, |line| list.add(line)))?;
+    let mut changes = 0_u64;
+    archive.changes()?.each(&since, |change| {
+        changes += 1;
+        each_line(&change, |line| list.add(line))
+    })?;
     list.finish()?;
+    let archive = path.display().to_string();
+    let result = serde_json::json!({"archive": archive, "changes": changes});
+    terminal::finish(None, &result, None);
     Ok(())
 }
 
@@ -100,7 +105,7 @@ impl List {
             ListFormat::Text | ListFormat::Prometheus => return Err(unsupported()),
             ListFormat::Table => Self::Table(vec![NAMES.map(str::to_owned).to_vec()]),
             ListFormat::Json => {
-                output.escape_on_terminal(Escapes::Json);
+                output.escape_on_terminal(Escapes::IndentedJson);
                 Self::Json {
                     is_first: true,
                     output,

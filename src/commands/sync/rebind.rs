@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::archive::{Archive, Owner};
 use crate::commands::context::Context;
 use crate::terminal;
@@ -20,11 +22,17 @@ pub(super) fn run(context: &Context, path: &Path, wait: Duration) -> anyhow::Res
     let before = archive.rebind(&owner);
     archive.close();
     let before = before?;
-    let path = path.display();
-    terminal::conclude(&match before {
+    let path = path.display().to_string();
+    let conclusion = match before {
         Some(before) if before == owner => format!("`{path}` already belongs to {owner}"),
         Some(before) => format!("`{path}` now belongs to {owner}; before, to {before}"),
         None => format!("`{path}` now belongs to {owner}"),
-    });
+    };
+    let Owner {
+        base_url,
+        client_id,
+    } = owner;
+    let result = json!({"archive": path, "base_url": base_url, "client_id": client_id});
+    terminal::finish(Some(&conclusion), &result, None);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -14,12 +14,14 @@ use crate::batch::range::{Range, written};
 use crate::cli::SyncArgs;
 use crate::commands::context::Context;
 use crate::commands::messages::{count, issue_warnings};
+use crate::commands::result::SyncResult;
 use crate::commands::runtime::RunEnd;
 use crate::commands::source::ServiceSource;
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
 use crate::fetch::{self, FetchOptions};
 use crate::terminal::{self, ProgressLine};
+use crate::text::thousands;
 
 /// How long a run may take to save what it has received after a signal.
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
@@ -69,7 +71,10 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
     match ended {
         RunEnd::Finished(ended) => ended,
         // What is not committed is rolled back when the archive is next opened.
-        RunEnd::Signalled(kind) => Err(Failure::new(kind, kind.meaning()).into()),
+        RunEnd::Signalled(kind) => {
+            terminal::silence();
+            Err(Failure::new(kind, kind.meaning()).into())
+        }
     }
 }
 
@@ -80,7 +85,6 @@ async fn update_archive(
     is_open: &AtomicBool,
     stop: sync::Stop,
 ) -> anyhow::Result<()> {
-    let started = Instant::now();
     let source = ServiceSource::open(context)?;
     let archive = Archive::open(&args.archive, args.wait.unwrap_or_default())?;
     is_open.store(true, Ordering::SeqCst);
@@ -126,12 +130,13 @@ async fn update_archive(
         .range_start
         .as_deref()
         .map_or_else(|| "all dates".to_owned(), |start| format!("since {start}"));
-    terminal::conclude(&format!(
-        "{} ({since}, {version}{requests}) in `{}` in {:.1} s",
+    let conclusion = format!(
+        "{} ({since}, {version}{requests}) in `{}`",
         describe_counts(&run),
         args.archive.display(),
-        started.elapsed().as_secs_f64(),
-    ));
+    );
+    let result = SyncResult::new(run, source.stats.requests.get(), &args.archive);
+    terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
 }
 
@@ -171,10 +176,12 @@ fn owner(source: &ServiceSource, args: &SyncArgs) -> Owner {
 fn describe_counts(run: &Run) -> String {
     let counts = format!(
         "{} added, {} changed, {} unchanged",
-        run.added, run.changed, run.unchanged
+        thousands(run.added),
+        thousands(run.changed),
+        thousands(run.unchanged)
     );
     if run.full {
-        format!("{counts}, {} vanished", run.vanished)
+        format!("{counts}, {} vanished", thousands(run.vanished))
     } else {
         counts
     }

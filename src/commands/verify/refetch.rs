@@ -1,7 +1,6 @@
 //! Fetches the batches again, from the service or an archive, and compares them with a file.
 
 use std::path::Path;
-use std::time::Instant;
 
 use super::expected::Expected;
 use super::report::{OtherSide, VerifyReport};
@@ -14,6 +13,7 @@ use crate::batch::{BATCH_ID, Batch, Representation};
 use crate::cli::VerifyArgs;
 use crate::commands::batches;
 use crate::commands::context::Context;
+use crate::commands::messages::count;
 use crate::commands::source::BatchSource;
 use crate::error::{Failure, Kind};
 use crate::fetch::PageOrder;
@@ -88,7 +88,6 @@ impl Refetch {
         file: &mut Subject,
         expected: Option<&Expected>,
     ) -> anyhow::Result<VerifyReport> {
-        let started = Instant::now();
         let expected_scope = expected.map_or_else(|| file.first_scope(), Expected::scope);
         let mut scope = Scope {
             columns: file.fields.unwrap_or(expected_scope.columns),
@@ -121,7 +120,7 @@ impl Refetch {
             "service"
         };
         let detail = format!(" ({}{version})", self.range.describe());
-        let count = sink.digest.count();
+        let batches = sink.digest.count();
         report.compare_unknown_fields(&sink.digest, true);
         report.other = Some(OtherSide::source(
             kind,
@@ -137,14 +136,12 @@ impl Refetch {
         }
         let requests = match self.source.stats.requests.get() {
             0 => String::new(),
-            1 => " (1 request)".to_owned(),
-            many => format!(" ({many} requests)"),
+            requests => format!(" ({})", count(requests, "request", "requests")),
         };
-        terminal::conclude(&format!(
-            "compared with {count} {} of {}{requests} in {:.1} s",
-            if count == 1 { "batch" } else { "batches" },
+        report.conclusion = Some(format!(
+            "compared with {} of {}{requests}",
+            count(batches, "batch", "batches"),
             self.source.name(),
-            started.elapsed().as_secs_f64(),
         ));
         Ok(report)
     }
@@ -176,12 +173,15 @@ impl Refetch {
             if pages == 0 {
                 return error;
             }
-            error.context(format!("the comparison stopped after {pages} pages"))
+            error.context(format!(
+                "the comparison stopped after {}",
+                count(pages, "page", "pages")
+            ))
         })?;
         if counts.conflicts > 0 {
             log::warn!(
-                "{} batches arrived again with different content; the first version counts",
-                counts.conflicts
+                "{} arrived again with different content; the first version counts",
+                count(counts.conflicts, "batch", "batches")
             );
         }
         Ok(pages

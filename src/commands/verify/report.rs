@@ -94,6 +94,8 @@ pub(super) struct VerifyReport {
     /// Whether both sides are the same, batch by batch.
     same_batches: bool,
     differences: Option<Differences>,
+    /// The last line, if batches were fetched again.
+    pub(super) conclusion: Option<String>,
 }
 
 impl VerifyReport {
@@ -117,6 +119,7 @@ impl VerifyReport {
             other: None,
             same_batches: true,
             differences: None,
+            conclusion: None,
         }
     }
 
@@ -250,11 +253,11 @@ impl VerifyReport {
         }
     }
 
-    pub(super) fn render(&self, format: ReportFormat) -> String {
+    pub(super) fn print(&self, format: ReportFormat) -> Result<(), Failure> {
         match format {
-            ReportFormat::Json => self.json() + "\n",
-            ReportFormat::Text if self.is_equal() => self.one_line(),
-            ReportFormat::Text => self.lines(),
+            ReportFormat::Json => terminal::print_json(&self.json()),
+            ReportFormat::Text if self.is_equal() => terminal::print(&self.one_line()),
+            ReportFormat::Text => terminal::print(&self.lines()),
         }
     }
 
@@ -520,7 +523,7 @@ impl VerifyReport {
 }
 
 fn batches(count: u64) -> String {
-    format!("{count} {}", if count == 1 { "batch" } else { "batches" })
+    text::count(count, "batch", "batches")
 }
 
 fn changed_line(change: &verify::BatchDifference) -> String {

@@ -107,9 +107,12 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     } else {
         compare_with_manifest(&mut file, expected.as_ref())?
     };
-    terminal::print(&report.render(args.format))?;
+    report.print(args.format)?;
     report.print_notes();
-    report.verdict().map_err(Into::into)
+    report.verdict()?;
+    let conclusion = report.conclusion.as_deref().map(terminal::timed);
+    terminal::finish(conclusion.as_deref(), &report.json(), None);
+    Ok(())
 }
 
 /// Returns the manifest to use: the given one, or the one in the folder of a lake.

@@ -67,7 +67,10 @@ pub(super) fn warn_of_oddities(name: &str, scan: &FileScan) {
         let values = if scan.flawed.count == 1 {
             "1 value does not fit its field".to_owned()
         } else {
-            format!("{} values do not fit their fields", scan.flawed.count)
+            format!(
+                "{} values do not fit their fields",
+                text::thousands(scan.flawed.count)
+            )
         };
         let first = scan.flawed.first.as_deref().unwrap_or_default();
         log::warn!("{name}: {values}; the first: {first}");

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::address::ObjectAddress;
 use super::error::StoreError;
 use crate::client::retry::RetryPolicy;
+use crate::terminal;
 
 /// How long a running request may continue after the run was stopped: only with its response can its effect
 /// be undone.
@@ -85,7 +86,9 @@ pub(super) fn log_retry(
     of: u32,
 ) {
     let (message, seconds) = (error.describe(address), wait.as_secs_f64());
-    log::warn!("{message}; trying again in {seconds:.1} s ({retry} of {of})");
+    terminal::note(&format!(
+        "{message}; trying again in {seconds:.1} s ({retry} of {of})"
+    ));
 }
 
 /// Waits until the run is stopped, and then for `grace`.

@@ -195,7 +195,12 @@ fn a_replaced_archive_is_served_and_an_unusable_one_serves_the_previous_batches(
     let stderr = server.stop().stderr;
     let warnings: Vec<&str> = stderr
         .lines()
-        .filter_map(|line| line.strip_prefix("warning: still serving the previous batches: "))
+        .filter_map(|line| {
+            Some(
+                line.split_once("warning: still serving the previous batches: ")?
+                    .1,
+            )
+        })
         .collect();
     assert_eq!(warnings.len(), 4, "each warning once: {warnings:?}");
     for (warning, says) in warnings.iter().zip([

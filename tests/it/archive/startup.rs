@@ -51,7 +51,13 @@ fn the_startup_message_names_the_archive() {
 fn an_unusable_archive_is_refused_and_never_modified() {
     let archive = Archive::new();
     let refused = |path: &str, args: &[&str]| {
-        let fixed = ["serve", "--listen", "127.0.0.1:0", "--error-format", "json"];
+        let fixed = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--message-format",
+            "json",
+        ];
         let before = fs::read(path).ok();
         let ended = run(&[&fixed[..], &["--archive", path], args].concat());
         assert_eq!(fs::read(path).ok(), before, "{path}");

@@ -142,7 +142,7 @@ fn common_mistakes_are_reported_with_a_hint() {
         proxied
             .proxy
             .rule(1, fault, |line| line.contains("uploads"));
-        let args = [&["-o", &*address, "--error-format", "json"], &FAST[..]].concat();
+        let args = [&["-o", &*address, "--message-format", "json"], &FAST[..]].concat();
         let failed = proxied.export(&server, &args);
         assert_code(&failed, 8);
         proxied.proxy.assert_done();

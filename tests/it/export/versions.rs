@@ -81,13 +81,13 @@ fn a_missing_version_2_falls_back_to_version_1_with_a_warning() {
         );
         let last = ended.stderr.lines().last().unwrap();
         assert!(
-            last.starts_with("3000 batches (all dates, v1, "),
+            last.starts_with("3,000 batches (all dates, v1, "),
             "{ended:?}"
         );
         let v1 = export(&server, &["-f", "ndjson", "--api", "v1"]);
         assert_same(&v1, &expected, "v1");
         assert!(!v1.stderr.contains("warning"), "{v1:?}");
-        let v2 = export(&server, &["--api", "v2", "--error-format", "json"]);
+        let v2 = export(&server, &["--api", "v2", "--message-format", "json"]);
         assert_eq!((v2.code, v2.stdout.as_str()), (Some(6), ""), "{v2:?}");
         assert_eq!(v2.error()["status"], 404);
     }

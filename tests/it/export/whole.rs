@@ -126,9 +126,7 @@ fn a_restart_is_reported_and_never_falls_back_to_version_1() {
     );
     let ended = export(&server, &[]).expect(0);
     assert!(
-        ended
-            .stderr
-            .contains("warning: GET /v2/batches answered 404"),
+        ended.stderr.contains("note: GET /v2/batches answered 404"),
         "{ended:?}"
     );
     let log = server.stop().stderr;

@@ -254,12 +254,22 @@ impl Output {
         values.unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Returns the error object that `--error-format json` prints on the last line.
+    /// Returns the error object that `--message-format json` prints on the last line.
     #[track_caller]
     pub(crate) fn error(&self) -> Value {
+        self.last_message()["error"].clone()
+    }
+
+    /// Returns the result that `--message-format json` prints on the last line.
+    #[track_caller]
+    pub(crate) fn result(&self) -> Value {
+        self.last_message()["result"].clone()
+    }
+
+    #[track_caller]
+    fn last_message(&self) -> Value {
         let last = self.stderr.lines().last().unwrap_or_default();
-        let value: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{self:?}"));
-        value["error"].clone()
+        serde_json::from_str(last).unwrap_or_else(|_| panic!("{self:?}"))
     }
 }
 

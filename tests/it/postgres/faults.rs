@@ -44,7 +44,7 @@ fn a_server_that_refuses_connections_is_retried() {
 
     let ended = Service::scripted(&scripted).export(
         &address_through(&Proxy::start(database.port, |_| Fault::Refused), &name),
-        &["--retries", "1", "--error-format", "json"],
+        &["--retries", "1", "--message-format", "json"],
     );
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert_stderr(&ended, &["(1 of 1)", "\"retry_later\":true"]);
@@ -60,7 +60,7 @@ fn a_server_that_never_responds_times_out() {
     let mut command =
         Service::scripted(&scripted).command(&["export", "-o", &address_through(&silent, &name)]);
     command
-        .args(["--retries", "1", "--error-format", "json"])
+        .args(["--retries", "1", "--message-format", "json"])
         .env("TRAYSCAN_TIMEOUT", "300ms");
     let ended = command.output().expect(5);
     assert_stderr(
@@ -152,7 +152,7 @@ fn a_commit_that_cannot_be_checked_is_reported() {
         _ => Fault::Refused,
     });
     let scripted = serving(&[&[], &[]]);
-    let args = ["--retries", "1", "--error-format", "json"];
+    let args = ["--retries", "1", "--message-format", "json"];
     let ended = Service::scripted(&scripted).export(&address_through(&proxy, &name), &args);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert_stderr(
@@ -179,7 +179,7 @@ fn a_connection_cut_during_the_load_is_reopened() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_stderr(
         &ended,
-        &["the connection was lost", "(2 of 5)", "(10000 new, "],
+        &["the connection was lost", "(2 of 5)", "(10,000 new, "],
     );
     assert_eq!(count(database, &name), "10000");
 }

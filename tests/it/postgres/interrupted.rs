@@ -85,7 +85,7 @@ fn a_server_crash_ends_with_code_5() {
         "1",
         "--retries",
         "2",
-        "--error-format",
+        "--message-format",
         "json",
     ];
     let ended = Service::scripted(&service).export(&database.address(&name, "batches"), &args);

@@ -129,7 +129,7 @@ fn a_hundred_thousand_batches_are_loaded() {
     let address = database.address(&name, "batches");
     let last = service.load(&address, &["--manifest", &files.at("m.json")]);
     assert!(
-        last.contains("(100000 new, 0 changed, 0 unchanged)"),
+        last.contains("(100,000 new, 0 changed, 0 unchanged)"),
         "{last}"
     );
     let found = database.sql(
@@ -155,8 +155,8 @@ fn concurrent_exports_take_turns() {
             let ended = wait_for_exit(child);
             assert_eq!(ended.code, Some(0), "{ended:?}");
             let last = ended.stderr.lines().last().unwrap().to_owned();
-            new += u64::from(last.contains("(4000 new, 0 changed, 0 unchanged)"));
-            new += 10 * u64::from(last.contains("(0 new, 0 changed, 4000 unchanged)"));
+            new += u64::from(last.contains("(4,000 new, 0 changed, 0 unchanged)"));
+            new += 10 * u64::from(last.contains("(0 new, 0 changed, 4,000 unchanged)"));
         }
         assert_eq!(new, if round == 0 { 41 } else { 50 });
     }

@@ -66,7 +66,7 @@ fn a_lock_that_is_never_released_ends_with_code_5() {
     // The default lock timeout, and the user's.
     let own = format!("{address}&options=-c%20lock_timeout%3D100ms");
     for (address, waited, is_told) in [(&address, "3 s", true), (&own, "100ms", false)] {
-        let args = ["--timeout", "300ms", "--error-format", "json"];
+        let args = ["--timeout", "300ms", "--message-format", "json"];
         let ended = service.export(address, &args);
         assert_eq!(ended.code, Some(5), "{ended:?}");
         let error = ended.stderr.lines().last().unwrap();

@@ -119,7 +119,7 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
         &[&limit[..], &["--manifest", &files.at("m")]].concat(),
     );
     assert!(
-        last.contains("(3000 new, 0 changed, 0 unchanged)"),
+        last.contains("(3,000 new, 0 changed, 0 unchanged)"),
         "{last}"
     );
     database.sql(
@@ -128,7 +128,7 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
     );
     let last = service.load(&address, &limit);
     assert!(
-        last.contains("(0 new, 1 changed, 2999 unchanged)"),
+        last.contains("(0 new, 1 changed, 2,999 unchanged)"),
         "{last}"
     );
     assert_eq!(pooler.sql(&name, SESSION_STATE), before);
@@ -145,7 +145,7 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
     for child in children {
         let ended = wait_for_exit(child);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.stderr.contains("3000 unchanged)"), "{ended:?}");
+        assert!(ended.stderr.contains("3,000 unchanged)"), "{ended:?}");
     }
     assert_eq!(pooler.sql(&name, SESSION_STATE), before);
 }

@@ -36,7 +36,7 @@ fn unchanged_rows_are_neither_written_nor_locked() {
     let last = service.load(&address, &[]);
     let again = since(&begin);
     assert!(
-        last.contains("(0 new, 0 changed, 5000 unchanged)"),
+        last.contains("(0 new, 0 changed, 5,000 unchanged)"),
         "{last}"
     );
     assert_eq!(database.sql(&name, rows), before);
@@ -60,7 +60,7 @@ fn unchanged_rows_are_neither_written_nor_locked() {
     let before = database.sql(&name, others);
     let last = service.load(&address, &[]);
     assert!(
-        last.contains("(1 new, 1 changed, 4998 unchanged)"),
+        last.contains("(1 new, 1 changed, 4,998 unchanged)"),
         "{last}"
     );
     assert_eq!(database.sql(&name, others), before);

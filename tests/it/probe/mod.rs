@@ -227,7 +227,7 @@ fn the_probe_only_reads_and_counts_its_requests() {
         let log = server.stop().stderr;
         let requests: Vec<&str> = log
             .lines()
-            .filter_map(|line| line.strip_prefix("debug: "))
+            .filter_map(|line| Some(line.split_once(" debug: ")?.1))
             .filter_map(|line| {
                 line.split_once("batches: ")
                     .or_else(|| line.split_once("auth: "))

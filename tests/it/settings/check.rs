@@ -98,7 +98,7 @@ fn check_reports_refused_credentials_with_code_4() {
             .collect();
         assert_eq!(failed, ["auth v2", "auth v1"]);
     }
-    let error = check(&server, &["--client-id=x", "--error-format=json"]).error();
+    let error = check(&server, &["--client-id=x", "--message-format=json"]).error();
     assert_eq!((&error["code"], &error["status"]), (&4.into(), &401.into()));
 }
 

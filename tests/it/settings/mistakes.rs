@@ -93,7 +93,7 @@ fn a_malformed_file_is_reported_without_its_content() {
     ] {
         let home = Home::with(text);
         for format in ["text", "json"] {
-            let ended = home.run(&["config", "show", "--error-format", format]);
+            let ended = home.run(&["config", "show", "--message-format", format]);
             refused(&ended, &["config file"]);
         }
     }
@@ -303,7 +303,7 @@ fn secrets_are_never_printed() {
             for format in ["text", "json"] {
                 let mut command = home.command(what);
                 command
-                    .args(["--error-format", format])
+                    .args(["--message-format", format])
                     .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
                     .env("TRAYSCAN_CLIENT_ID", &server.client_id)
                     .env("TRAYSCAN_CLIENT_SECRET", SECRET);

@@ -37,7 +37,7 @@ const VARIABLES: [(&str, &str); 15] = [
     ("TRAYSCAN_TIME_ZONE", "Europe/Amsterdam"),
     ("TRAYSCAN_PROFILE", "value-f"),
     ("TRAYSCAN_CONFIG", "value-g"),
-    ("TRAYSCAN_ERROR_FORMAT", "json"),
+    ("TRAYSCAN_MESSAGE_FORMAT", "json"),
 ];
 
 /// A temporary home directory, with or without a config file.

@@ -21,7 +21,7 @@ fn a_second_run_exits_immediately_and_names_the_first() {
     let first = shelf
         .command(&server, &["--parallel", "1"])
         .start_until_third_page();
-    let ended = shelf.sync(&server, &["--error-format", "json"]);
+    let ended = shelf.sync(&server, &["--message-format", "json"]);
     assert_eq!(ended.code, Some(11), "{ended:?}");
     let error = ended.error();
     let process = format!("another run (process {})", first.pid());

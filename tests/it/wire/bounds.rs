@@ -168,7 +168,7 @@ fn a_long_error_page_is_shortened_to_a_few_lines() {
                 for_auth(Answer::status(status, &html)),
                 service([Answer::status(status, &one_line)]),
             ] {
-                let exported = export(&service, &["--error-format", format]).expect(code);
+                let exported = export(&service, &["--message-format", format]).expect(code);
                 let stderr = &exported.stderr;
                 assert!(stderr.len() < 2000, "{stderr}");
                 assert!(stderr.lines().count() < 12, "{stderr}");
@@ -186,8 +186,8 @@ fn long_values_of_an_invalid_batch_are_truncated_in_messages() {
         format!("\"{long}\""),
     ] {
         for args in [
-            &["--error-format", "text"][..],
-            &["--error-format", "json"],
+            &["--message-format", "text"][..],
+            &["--message-format", "json"],
             &["--lenient"],
         ] {
             let service = service([Answer::ok(page(std::slice::from_ref(&batch), None))]);

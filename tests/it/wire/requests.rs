@@ -41,7 +41,7 @@ fn a_base_url_with_a_password_is_refused_and_not_shown() {
     ] {
         let base_url = format!("{start}{}{end}", trap.address);
         for format in ["text", "json"] {
-            let args = ["-vv", "--error-format", format];
+            let args = ["-vv", "--message-format", format];
             let exported = run(configured(trayscan(&[]), &base_url), &args);
             assert_eq!(exported.code, 2, "{base_url}: {}", exported.stderr);
             assert!(!exported.has("hunter2"), "{}", exported.stderr);
@@ -216,7 +216,7 @@ fn a_closed_port_is_unavailable() {
     drop(listener);
     let exported = run(
         configured(trayscan(&[]), &base_url),
-        &["--error-format", "json"],
+        &["--message-format", "json"],
     )
     .expect(5);
     assert_eq!(exported.error()["retry_later"], true);

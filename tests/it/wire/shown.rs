@@ -52,7 +52,7 @@ fn json_errors_contain_no_terminal_control_sequences() {
     ];
     for body in bodies {
         let service = service([Answer::status(422, body)]);
-        let exported = export(&service, &["--error-format", "json"]).expect(6);
+        let exported = export(&service, &["--message-format", "json"]).expect(6);
         // A program that parses the JSON still gets them.
         assert!(
             exported.error()["detail"].to_string().contains("evil"),
@@ -128,7 +128,7 @@ fn escapes(text: &str) -> String {
 fn assert_hidden(echoes: &[Answer], hidden: &[&str], make: impl Fn(Answer) -> FakeService + Sync) {
     in_parallel(echoes, |echo| {
         for format in ["text", "json"] {
-            let exported = export(&make(echo.clone()), &["-vv", "--error-format", format]);
+            let exported = export(&make(echo.clone()), &["-vv", "--message-format", format]);
             assert_ne!(exported.code, 0);
             for hidden in hidden {
                 assert!(!exported.has(hidden), "{hidden} in {}", exported.stderr);
@@ -163,7 +163,7 @@ fn a_secret_echoed_by_the_service_is_redacted() {
         in_parallel(&echoes, |echo| {
             for service in [for_auth(echo.clone()), service([echo.clone()])] {
                 for format in ["text", "json"] {
-                    let args = ["-vv", "--error-format", format, "--client-secret", secret];
+                    let args = ["-vv", "--message-format", format, "--client-secret", secret];
                     let exported = export(&service, &args);
                     assert!(!exported.has("hunter2"), "{}", exported.stderr);
                 }
@@ -224,7 +224,7 @@ fn an_earlier_token_echoed_by_the_service_is_redacted() {
     for format in ["text", "json"] {
         let refused = Answer::error(401, &format!("{TOKEN} and token-0815-other are not valid"));
         let service = FakeService::answering(auth.clone(), vec![refused]);
-        let exported = export(&service, &["-vv", "--error-format", format]).expect(4);
+        let exported = export(&service, &["-vv", "--message-format", format]).expect(4);
         assert!(!exported.has("0815"), "{}", exported.stderr);
     }
 }
@@ -313,7 +313,7 @@ fn errors_stay_valid_json_for_any_secret() {
     for secret in ["null", "false", "code", "error"] {
         let service = service([Answer::error(409, &format!("it was {secret}"))]);
         let mut command = configured(
-            trayscan(&["export", "--error-format", "json"]),
+            trayscan(&["export", "--message-format", "json"]),
             &service.base_url(),
         );
         let output = command.env("TRAYSCAN_CLIENT_SECRET", secret).raw();
@@ -336,7 +336,7 @@ fn the_title_of_an_error_page_is_shown() {
     assert!(!exported.has("<"), "{}", exported.stderr);
     let exported = export(
         &service([Answer::status(403, "<h1>Blocked &amp; logged</h1>")]),
-        &["--error-format", "json"],
+        &["--message-format", "json"],
     );
     assert_eq!(
         exported.error()["detail"],

@@ -8,8 +8,8 @@ use crate::batch::range::written;
 use crate::commands::messages::count;
 use crate::error::{Failure, Kind};
 
-/// Fails if the archive has gaps, or is not complete up to `max_age` before `now`.
-pub(super) fn check(status: &Status, max_age: Duration, now: i64) -> Result<(), Failure> {
+/// Returns the alarm if the archive has gaps, or is not complete up to `max_age` before `now`.
+pub(super) fn find(status: &Status, max_age: Duration, now: i64) -> Option<Failure> {
     let mut causes = Vec::new();
     match status.coverage.end() {
         Some(end) if status.last_complete_run.is_some() => {
@@ -28,17 +28,21 @@ pub(super) fn check(status: &Status, max_age: Duration, now: i64) -> Result<(), 
         ));
     }
     if causes.is_empty() {
-        return Ok(());
+        return None;
     }
-    Err(Failure::new(
-        Kind::Alarm,
-        format!(
-            "the archive `{}`: {}",
-            status.path.display(),
-            causes.join("; ")
+    Some(
+        Failure::new(
+            Kind::Alarm,
+            format!(
+                "the archive `{}`: {}",
+                status.path.display(),
+                causes.join("; ")
+            ),
+        )
+        .hint(
+            "`trayscan sync` brings it up to date; the status lists the runs that failed, and why",
         ),
     )
-    .hint("`trayscan sync` brings it up to date; the status lists the runs that failed, and why"))
 }
 
 /// Says that the last complete point is too old. A point far in the future is from a wrong clock: it would

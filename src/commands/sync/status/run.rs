@@ -27,20 +27,23 @@ pub(crate) fn run(
         .into());
     }
     let archive = match max_age {
-        None => Archive::read(path)?,
-        Some(_) => Archive::find(path)?.ok_or_else(|| alarm::no_archive(path))?,
+        None => Some(Archive::read(path)?),
+        Some(_) => Archive::find(path)?,
+    };
+    let Some(archive) = archive else {
+        let alarm = alarm::no_archive(path);
+        let result = serde_json::json!({"archive": path.display().to_string()});
+        terminal::finish(None, &result, Some(&alarm));
+        return Err(alarm.into());
     };
     let status = Status::read(&archive)?;
     match format {
-        Some(ListFormat::Json) => {
-            let json = serde_json::to_string_pretty(&status.to_json())?;
-            terminal::print_json(&(json + "\n"))?;
-        }
+        Some(ListFormat::Json) => terminal::print_json(&status.to_json())?,
         Some(ListFormat::Prometheus) => terminal::print(&status.to_prometheus())?,
         _ => terminal::print(&status.to_text())?,
     }
-    if let Some(max_age) = max_age {
-        alarm::check(&status, max_age, Utc::now().timestamp())?;
-    }
-    Ok(())
+    let now = Utc::now().timestamp();
+    let alarm = max_age.and_then(|max_age| alarm::find(&status, max_age, now));
+    terminal::finish(None, &status.to_json(), alarm.as_ref());
+    alarm.map_or(Ok(()), |alarm| Err(alarm.into()))
 }

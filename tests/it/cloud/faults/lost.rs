@@ -48,7 +48,7 @@ fn an_object_from_another_writer_is_not_reported_as_success() {
         };
         proxied.rule_for_whole(1, Fault::CutAfter(Box::new(theirs)));
         let address = bucket.address("a.csv");
-        let args = ["-o", &*address, "--no-clobber", "--error-format", "json"];
+        let args = ["-o", &*address, "--no-clobber", "--message-format", "json"];
         let refused = proxied.export(&server, &[&args, &FAST[..]].concat());
         assert_code(&refused, 8);
         assert_eq!(refused.error()["retry_later"], false);

@@ -40,7 +40,7 @@ fn a_busy_store_is_retried_according_to_the_settings() {
             "2",
             "--retry-wait",
             "10ms",
-            "--error-format",
+            "--message-format",
             "json",
         ];
         let failed = proxied.export(&server, &args);
@@ -155,7 +155,7 @@ fn retry_after_from_a_store_is_honoured() {
 #[test]
 fn a_store_that_never_responds_times_out() {
     let args = [
-        "--error-format",
+        "--message-format",
         "json",
         "--timeout",
         "2s",

@@ -54,7 +54,7 @@ fn a_partitioned_export_that_fails_while_publishing_lists_new_objects() {
             &*template,
             "--manifest",
             &manifest,
-            "--error-format",
+            "--message-format",
             "json",
         ];
         let puts = AtomicUsize::new(0);
