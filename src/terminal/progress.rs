@@ -1,12 +1,13 @@
 //! The progress line, redrawn from the counters of the run. By default only on a terminal.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use console::Term;
 use indicatif::{
-    HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
+    HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike,
 };
 
 use super::current::{Terminal, current};
@@ -36,7 +37,7 @@ impl ProgressLine {
             When::Always => true,
             When::Never => false,
             When::Auto => {
-                std::io::stderr().is_terminal()
+                io::stderr().is_terminal()
                     && !data_on_terminal
                     && terminal.message_format() == MessageFormat::Text
                     && terminal.shows(Level::Note)
@@ -46,8 +47,10 @@ impl ProgressLine {
             return None;
         }
         let target = match terminal.message_format() {
-            MessageFormat::Text => ProgressDrawTarget::stderr(),
-            MessageFormat::Json => ProgressDrawTarget::hidden(),
+            MessageFormat::Text if io::stderr().is_terminal() => {
+                ProgressDrawTarget::term_like(Box::new(NarrowTerm(Term::buffered_stderr())))
+            }
+            _ => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(None, target)
             .with_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
@@ -122,5 +125,52 @@ impl Drop for ProgressLine {
             // A panic of the painter is already reported.
             let _ = painter.join();
         }
+    }
+}
+
+/// A terminal that leaves room for `^C` at the end of the line. The line fills the width, so that the terminal would
+/// print it on the next line, and the wrong line would be cleared.
+#[derive(Debug)]
+struct NarrowTerm(Term);
+
+impl TermLike for NarrowTerm {
+    fn width(&self) -> u16 {
+        TermLike::width(&self.0).saturating_sub(2)
+    }
+
+    fn height(&self) -> u16 {
+        TermLike::height(&self.0)
+    }
+
+    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
+        self.0.move_cursor_up(lines)
+    }
+
+    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
+        self.0.move_cursor_down(lines)
+    }
+
+    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
+        self.0.move_cursor_right(columns)
+    }
+
+    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
+        self.0.move_cursor_left(columns)
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        self.0.write_line(line)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.0.write_str(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.0.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
     }
 }

@@ -126,6 +126,12 @@ fn progress_is_drawn_on_a_terminal_and_cleared_at_the_end() {
     assert!(shown.contains(PROGRESS), "{shown:?}");
     let last = shown.trim_end().rsplit(['\n', '\r']).next().unwrap();
     assert!(last.contains("250 batches (") && !last.contains(PROGRESS));
+    // After it, `^C` still fits on the line, which is then cleared as a whole.
+    let drawn = shown.split("\u{1b}[2K").filter(|line| line.contains(PROGRESS));
+    for line in drawn {
+        let width = line.trim_end_matches('\r').width();
+        assert!((40..=78).contains(&width), "{width}: {line:?}");
+    }
     for quiet in ["-q", "--progress never", "2>told"] {
         let shown = on_terminal(80, &format!("{line} {quiet}"), folder.path()).unwrap();
         assert!(!shown.contains(PROGRESS), "{quiet}: {shown:?}");
