@@ -133,7 +133,7 @@ pub(crate) enum NotPeriod {
     Time,
 }
 
-const FORMS: &str = "\
+pub(super) const FORMS: &str = "\
 use one of these forms:
     2026-05-01T06:00:00Z            a time (an offset such as +02:00 works too)
     2026-05-01, 2026-05, 2026       a day, month or year
@@ -156,36 +156,43 @@ impl Problem {
             "--period" => ("a period, such as last-month or 2026-W18", PERIOD_FORMS),
             _ => ("a date, such as 2026-05-01", FORMS),
         };
-        let must_be = |what: &str| {
-            Failure::new(
-                Kind::Usage,
-                format!("`{flag}` is `{word}`; it must be {what}"),
-            )
-        };
-        let missing = |what: &str| {
-            let message = format!("`{flag}` is `{word}`; {what}");
-            Failure::new(Kind::Usage, message)
-        };
+        let why = self.reason();
+        let why = why.unwrap_or_else(|| format!("it must be {expected}"));
+        let message = format!("`{flag}` is `{word}`; {why}");
+        let hint = self.advice(word, |right| format!("{flag} {right}"));
+        Failure::new(Kind::Usage, message).hint(hint.unwrap_or_else(|| forms.to_owned()))
+    }
+
+    /// Says what is wrong with a date; `None` if it is not a date at all.
+    pub(super) fn reason(&self) -> Option<String> {
         match self {
-            Self::NoOffset => {
-                let message = format!("`{flag}` is `{word}`; it must have a time zone");
-                Failure::new(Kind::Usage, message).hint(format!(
-                    "for UTC, write `{flag} {word}Z`; otherwise add an offset, such as `{word}+02:00`"
-                ))
-            }
-            Self::NoSuchWeek(year, weeks) => missing(&format!("{year} has {weeks} weeks"))
-                .hint(format!("its weeks are {year:04}-W01 to {year:04}-W{weeks}")),
-            Self::NoSuchQuarter(year) => {
-                missing("a year has 4 quarters").hint(format!("write {year:04}-Q1 to {year:04}-Q4"))
-            }
-            Self::Misspelt(right) => must_be(expected).hint(format!("did you mean `{right}`?")),
-            Self::NoPeriod(NotPeriod::Age) => must_be(expected).hint(format!(
-                "to select everything since then, use `--start {word}`"
-            )),
-            Self::NoPeriod(NotPeriod::Time) => must_be(expected)
-                .hint("to select from one time to another, use `--start` and `--end`"),
-            Self::Unknown => must_be(expected).hint(forms),
+            Self::NoOffset => Some("it must have a time zone".to_owned()),
+            Self::NoSuchWeek(year, weeks) => Some(format!("{year} has {weeks} weeks")),
+            Self::NoSuchQuarter(_) => Some("a year has 4 quarters".to_owned()),
+            Self::Misspelt(_) | Self::NoPeriod(_) | Self::Unknown => None,
         }
+    }
+
+    /// Says what to write instead of `word`; `None` if that is not known. `spelled` puts a date where `word` was.
+    pub(super) fn advice(&self, word: &str, spelled: impl Fn(&str) -> String) -> Option<String> {
+        Some(match self {
+            Self::NoOffset => format!(
+                "for UTC, write `{}`; otherwise add an offset, such as `{word}+02:00`",
+                spelled(&format!("{word}Z"))
+            ),
+            Self::NoSuchWeek(year, weeks) => {
+                format!("its weeks are {year:04}-W01 to {year:04}-W{weeks}")
+            }
+            Self::NoSuchQuarter(year) => format!("write {year:04}-Q1 to {year:04}-Q4"),
+            Self::Misspelt(right) => format!("did you mean `{right}`?"),
+            Self::NoPeriod(NotPeriod::Age) => {
+                format!("to select everything since then, use `--start {word}`")
+            }
+            Self::NoPeriod(NotPeriod::Time) => {
+                "to select from one time to another, use `--start` and `--end`".to_owned()
+            }
+            Self::Unknown => return None,
+        })
     }
 }
 

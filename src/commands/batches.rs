@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::messages::{count, data_warnings, none_match};
+use super::messages::{count, data_warnings};
 use super::result::{BatchResult, ResultFile};
 use super::source::{BatchPages, BatchSource};
 use crate::batch::Zone;
@@ -100,10 +100,13 @@ impl BatchRequest {
         if batches > 0 || !self.args.fail_on_empty {
             return Ok(());
         }
-        let message = none_match(&self.args.conditions, counts.unwanted)
-            .unwrap_or_else(|| "no batch matches the selection".to_owned());
+        let (message, values) = match self.none_match(counts) {
+            Some((message, values)) => (message, values),
+            None => ("no batch matches the selection".to_owned(), None),
+        };
+        let values = values.map_or_else(String::new, |values| format!("{values}; "));
         Err(Failure::new(Kind::Empty, message).hint(format!(
-            "the range was {}; `--fail-on-empty` makes this an error",
+            "{values}the range was {}; `--fail-on-empty` makes this an error",
             self.range.describe()
         )))
     }
@@ -123,6 +126,14 @@ impl BatchRequest {
             requests: source.stats.requests.get(),
             files,
         }
+    }
+
+    /// Says that no batch matches `--where`, and which values came instead; `None` if that is not why a result is empty.
+    fn none_match(&self, counts: &Counts) -> Option<(String, Option<String>)> {
+        let unmatched = counts.unmatched.as_ref()?;
+        let conditions = &self.args.conditions;
+        let message = unmatched.describe(conditions)?;
+        Some((message, unmatched.describe_values(conditions)))
     }
 }
 
@@ -157,6 +168,11 @@ impl Received<'_> {
     /// Logs warnings about the batches, those of the command, and a missing part of the range. Returns them all.
     pub(super) fn warn(&self, own: Vec<String>) -> Result<Vec<String>, Failure> {
         let mut warnings = data_warnings(&self.issues, &self.counts, self.request.args.lenient);
+        let none = self.request.none_match(&self.counts);
+        warnings.extend(none.map(|(message, values)| match values {
+            Some(values) => format!("{message}; {values}"),
+            None => message,
+        }));
         warnings.extend(own);
         warnings.extend(self.incomplete()?);
         for warning in &warnings {
@@ -191,13 +207,9 @@ impl Received<'_> {
             let batches = count(counts.duplicates, "batch", "batches");
             log::info!("{batches} arrived more than once; each is counted once");
         }
-        if counts.written == 0 {
-            let conditions = &self.request.args.conditions;
-            if let Some(message) = none_match(conditions, counts.unwanted) {
-                terminal::note(&message);
-            } else if self.request.is_sandbox {
-                terminal::note("the sandbox has batches from November 2023 to October 2026");
-            }
+        let none_match = self.request.none_match(counts);
+        if counts.written == 0 && self.request.is_sandbox && none_match.is_none() {
+            terminal::note("the sandbox has batches from November 2023 to October 2026");
         }
         if let vanished @ 1.. = self.source.vanished()? {
             let batches = count(

@@ -9,23 +9,6 @@ use crate::verify;
 
 pub(super) use crate::text::count;
 
-/// Says that none of the `unmatched` batches matches `--where`; `None` if that is not why a result is empty.
-pub(super) fn none_match(conditions: &[String], unmatched: u64) -> Option<String> {
-    let conditions = match conditions {
-        [] => return None,
-        [one] => format!("`--where {}`", text::brief(one)),
-        _ => "all `--where` conditions".to_owned(),
-    };
-    match unmatched {
-        0 => None,
-        1 => Some(format!("the only batch does not match {conditions}")),
-        many => Some(format!(
-            "none of the {} batches matches {conditions}",
-            thousands(many)
-        )),
-    }
-}
-
 /// Returns warnings about the received batches.
 pub(super) fn data_warnings(issues: &DataIssues, counts: &Counts, lenient: bool) -> Vec<String> {
     let conflicts = (counts.conflicts > 0).then(|| {
@@ -100,26 +83,6 @@ pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_empty_result_names_the_condition() {
-        let one = ["crop_type=tomato".to_owned()];
-        let several = ["warnings".to_owned(), "crop_type=tomato".to_owned()];
-        assert_eq!(
-            none_match(&one, 250).as_deref(),
-            Some("none of the 250 batches matches `--where crop_type=tomato`")
-        );
-        assert_eq!(
-            none_match(&one, 1).as_deref(),
-            Some("the only batch does not match `--where crop_type=tomato`")
-        );
-        assert_eq!(
-            none_match(&several, 2).as_deref(),
-            Some("none of the 2 batches matches all `--where` conditions")
-        );
-        assert_eq!(none_match(&one, 0), None);
-        assert_eq!(none_match(&[], 5), None);
-    }
 
     #[test]
     fn flaws_of_the_batches_are_counted() {

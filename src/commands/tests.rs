@@ -253,7 +253,7 @@ fn an_empty_result_is_explained() {
     for (args, expected) in [
         (
             &["summary", "--sandbox", "--where", "crop_type=Fig"][..],
-            "note: none of the 250 batches matches `--where crop_type=Fig`\n",
+            "warning: none of the 250 batches matches `--where crop_type=Fig`; the nearest values of crop_type are `Basil`",
         ),
         (
             &["summary", "--sandbox", "--end", "2001"],

@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
 use crate::batch::date::{self, Bound, Clock};
-use crate::batch::filter::Condition;
+use crate::batch::filter::{Condition, Unmatched};
 use crate::batch::range::{Range, written};
 use crate::batch::{
     Batch, COLUMNS, FieldType, Timestamp, Zone, canonical_date, find_column, is_number,
@@ -99,10 +99,13 @@ pub fn condition(data: &[u8]) {
             continue;
         };
         let holds = condition.holds(&batch);
+        let mut unmatched = Unmatched::new(std::slice::from_ref(&condition)).expect("a condition");
+        unmatched.add(&batch);
+        assert!(unmatched.describe(&[expression.to_owned()]).is_some());
         let Ok(fields) = serde_json::from_str(object) else {
             continue;
         };
-        if let Some(expected) = evaluate(expression.trim(), &fields) {
+        if let Some(expected) = evaluate(expression.trim_start(), &fields) {
             assert_eq!(holds, expected, "{expression} for {object}");
         }
     }
@@ -111,35 +114,51 @@ pub fn condition(data: &[u8]) {
 /// Evaluates a valid condition; `None` if this evaluator cannot.
 fn evaluate(expression: &str, fields: &Map<String, Value>) -> Option<bool> {
     let (negated, bare) = match expression.strip_prefix('!') {
-        Some(rest) => (true, rest.trim()),
+        Some(rest) => (true, rest.trim_start()),
         None => (false, expression),
     };
     let end = bare.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     let (name, rest) = bare.split_at(end.unwrap_or(bare.len()));
     let kind = COLUMNS[find_column(name)?].kind;
     let value = fields.get(name).and_then(|value| typed(kind, value));
-    let rest = rest.trim();
+    let rest = rest.trim_start();
     if rest.is_empty() {
         return Some(value == Some(if negated { "false" } else { "true" }.to_owned()));
     }
     let operator = ["!=", "<=", ">=", "=", "<", ">", "~"]
         .into_iter()
         .find(|operator| rest.starts_with(operator))?;
-    let wanted = rest[operator.len()..].trim();
+    let wanted = rest[operator.len()..].trim_start();
     let Some(value) = value else {
         return Some(operator == "=" && wanted.is_empty());
     };
     if wanted.is_empty() {
         return Some(operator == "!=");
     }
-    if operator == "~" {
-        return Some(value.to_lowercase().contains(&wanted.to_lowercase()));
-    }
-    let ordering = match kind {
-        FieldType::Text | FieldType::Boolean => value.as_str().cmp(wanted),
+    let is_any = |texts: Vec<String>| {
+        let orders = texts.iter().map(|text| order(kind, &value, text));
+        let orders: Option<Vec<Ordering>> = orders.collect();
+        Some(orders?.contains(&Ordering::Equal))
+    };
+    let ordering = || order(kind, &value, wanted);
+    Some(match operator {
+        "~" => value.to_lowercase().contains(&wanted.to_lowercase()),
+        "=" => is_any(listed(wanted))?,
+        "!=" => !is_any(listed(wanted))?,
+        "<" => ordering()? == Ordering::Less,
+        ">" => ordering()? == Ordering::Greater,
+        "<=" => ordering()? != Ordering::Greater,
+        _ => ordering()? != Ordering::Less,
+    })
+}
+
+/// Compares a value with one of a condition; `None` if this evaluator cannot.
+fn order(kind: FieldType, value: &str, wanted: &str) -> Option<Ordering> {
+    match kind {
+        FieldType::Text | FieldType::Boolean => Some(value.cmp(wanted)),
         FieldType::Integer | FieldType::Decimal => {
             let number = |text: &str| Decimal::from_str_exact(text).ok();
-            number(&value)?.cmp(&number(wanted)?)
+            Some(number(value)?.cmp(&number(wanted)?))
         }
         FieldType::Date => {
             // chrono keeps nine digits of a fraction, and has leap seconds.
@@ -147,17 +166,34 @@ fn evaluate(expression: &str, fields: &Map<String, Value>) -> Option<bool> {
                 let is_plain = text.len() <= 30 && !text.contains(":60");
                 DateTime::parse_from_rfc3339(text).ok().filter(|_| is_plain)
             };
-            moment(&value)?.cmp(&moment(wanted)?)
+            Some(moment(value)?.cmp(&moment(wanted)?))
         }
+    }
+}
+
+/// Splits a valid list at each comma that follows an even number of backslashes.
+fn listed(list: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    let mut start = 0;
+    let escapes = |end: usize| {
+        let before = list[..end].bytes().rev();
+        before.take_while(|byte| *byte == b'\\').count()
     };
-    Some(match operator {
-        "=" => ordering == Ordering::Equal,
-        "!=" => ordering != Ordering::Equal,
-        "<" => ordering == Ordering::Less,
-        ">" => ordering == Ordering::Greater,
-        "<=" => ordering != Ordering::Greater,
-        _ => ordering != Ordering::Less,
-    })
+    for (place, _) in list.match_indices(',') {
+        if escapes(place) % 2 == 0 {
+            values.push(&list[start..place]);
+            start = place + 1;
+        }
+    }
+    values.push(&list[start..]);
+    let parts = |value: &str| {
+        let parts: Vec<String> = value
+            .split("\\\\")
+            .map(|part| part.replace('\\', ""))
+            .collect();
+        parts.join("\\")
+    };
+    values.into_iter().map(parts).collect()
 }
 
 /// Returns the text of a value; `None` if it is null or has the wrong type.

@@ -6,7 +6,7 @@ use sort::Sorter;
 
 use crate::batch::Page;
 use crate::batch::dedup::Arrival;
-use crate::batch::filter::{Condition, Sorting};
+use crate::batch::filter::{Condition, Sorting, Unmatched};
 use crate::batch::range::{Range, written};
 use crate::batch::{Batch, CREATION_DATE, canonical_date};
 use crate::error::Failure;
@@ -47,11 +47,11 @@ pub(crate) trait Sink {
 }
 
 /// Number of batches by result.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) written: u64,
-    /// Received, but not selected.
-    pub(crate) unwanted: u64,
+    /// What came instead, if no batch matches the conditions.
+    pub(crate) unmatched: Option<Unmatched>,
     /// Received again with the same content.
     pub(crate) duplicates: u64,
     /// Received again with other content.
@@ -67,7 +67,10 @@ pub(crate) async fn run(
     selection: &Selection,
     stats: &Stats,
 ) -> Result<Counts, Failure> {
-    let mut counts = Counts::default();
+    let mut counts = Counts {
+        unmatched: Unmatched::new(&selection.conditions),
+        ..Counts::default()
+    };
     let mut received = ReceivedPages::new();
     let mut sorter = selection.sorting.map(Sorter::new);
     let limit = selection.limit.unwrap_or(u64::MAX);
@@ -88,10 +91,16 @@ pub(crate) async fn run(
                     continue;
                 }
             }
-            if !selection.wants(batch) {
-                counts.unwanted += 1;
+            if selection.is_past_the_end(batch) {
                 continue;
             }
+            if !selection.matches(batch) {
+                if let Some(unmatched) = &mut counts.unmatched {
+                    unmatched.add(batch);
+                }
+                continue;
+            }
+            counts.unmatched = None;
             if let Some(sorter) = &mut sorter {
                 sorter.push(batch)?;
                 stats.batches.add(1);
@@ -133,11 +142,13 @@ impl Selection {
 
     /// Returns whether `batch` is selected.
     pub(crate) fn wants(&self, batch: &Batch) -> bool {
-        !self.is_past_the_end(batch)
-            && self
-                .conditions
-                .iter()
-                .all(|condition| condition.holds(batch))
+        !self.is_past_the_end(batch) && self.matches(batch)
+    }
+
+    /// Returns whether `batch` matches all conditions.
+    fn matches(&self, batch: &Batch) -> bool {
+        let mut conditions = self.conditions.iter();
+        conditions.all(|condition| condition.holds(batch))
     }
 
     /// Returns whether `batch` was created in the excluded last second of the range.

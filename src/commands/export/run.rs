@@ -292,10 +292,14 @@ impl OpenOutputs {
     ) -> anyhow::Result<(String, BatchResult)> {
         let destination = &request.destination;
         let storage = &self.storage.clone();
-        let received = self.fetch(args, request, source).await?;
+        let mut received = self.fetch(args, request, source).await?;
         let lake = self.part.as_ref();
         let batches = lake.map_or(received.counts.written, |(_, digest)| digest.count());
         request.batches.refuse_empty(batches, &received.counts)?;
+        if batches > 0 {
+            // Only the rewritten files of a lake may be without a match.
+            received.counts.unmatched = None;
+        }
         let version = received.pages.version().map(|version| version.to_string());
         let crop_names = self.files.crop_names();
         let PublishedExport {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{texts, values, with, written};
 use crate::data::moment;
-use crate::fake::{FIELDS, FakeService};
-use crate::harness::{Server, export};
+use crate::fake::{Batch, FIELDS, FakeService};
+use crate::harness::{Server, export, trayscan};
 use crate::paging::ids;
 
 /// Returns a number in hundredths, whether the field is a number or a string.
@@ -26,9 +26,6 @@ pub(super) fn text<'a>(batch: &'a Value, field: &str) -> Option<&'a str> {
 
 #[test]
 fn conditions_keep_the_matching_batches() {
-    type Test = fn(&Value) -> bool;
-    let server = Server::start(&["--batches", "800"]);
-    let all = server.flat("");
     let cases: [(&[&str], Test); 26] = [
         (&["crop_type=Tomato"], |b| b["crop_type"] == "Tomato"),
         (&["crop_type = Sweet pepper"], |b| {
@@ -51,7 +48,7 @@ fn conditions_keep_the_matching_batches() {
         (&["comment~größe"], |b| {
             text(b, "comment").is_some_and(|text| text.to_lowercase().contains("größe"))
         }),
-        (&["comment==same lot as last week"], |b| {
+        (&["comment=\\=same lot as last week"], |b| {
             b["comment"] == "=same lot as last week"
         }),
         (&["avg_germination_rate<90"], |b| {
@@ -101,6 +98,62 @@ fn conditions_keep_the_matching_batches() {
             |b| moment(b).as_str() > "2025-06-01T12:00:00" && !b["comment"].is_null(),
         ),
     ];
+    check_conditions(&cases);
+}
+
+#[test]
+fn lists_and_periods_keep_the_matching_batches() {
+    let cases: [(&[&str], Test); 12] = [
+        (&["crop_type=Tomato,Sweet pepper,None such"], |b| {
+            b["crop_type"] == "Tomato" || b["crop_type"] == "Sweet pepper"
+        }),
+        (&["crop_type!=Tomato,Sweet pepper"], |b| {
+            text(b, "crop_type").is_some_and(|crop| crop != "Tomato" && crop != "Sweet pepper")
+        }),
+        (&["crop_type=Tomato, Sweet pepper"], |b| {
+            b["crop_type"] == "Tomato"
+        }),
+        (&["number_of_images=8,9.0,10"], |b| {
+            (8..=10).contains(&b["number_of_images"].as_i64().unwrap())
+        }),
+        (&["batch_creation_date=2025-06"], |b| {
+            moment(b).starts_with("2025-06")
+        }),
+        (&["batch_creation_date=2025-Q2,2026"], |b| {
+            let moment = moment(b);
+            moment.starts_with("2026") || ("2025-04".."2025-07").contains(&moment.as_str())
+        }),
+        (&["batch_creation_date!=2025"], |b| {
+            !moment(b).starts_with("2025")
+        }),
+        (&["batch_creation_date>2025-06"], |b| {
+            moment(b).as_str() >= "2025-07"
+        }),
+        (&["batch_creation_date>=2025-06"], |b| {
+            moment(b).as_str() >= "2025-06"
+        }),
+        (&["batch_creation_date<=2025-06"], |b| {
+            moment(b).as_str() < "2025-07"
+        }),
+        (&["batch_creation_date<2025-06"], |b| {
+            moment(b).as_str() < "2025-06"
+        }),
+        (&["batch_creation_date=last-year,this-year"], |b| {
+            let year = |back: i32| (chrono::Datelike::year(&chrono::Utc::now()) - back).to_string();
+            [0, 1]
+                .iter()
+                .any(|back| moment(b).starts_with(&year(*back)))
+        }),
+    ];
+    check_conditions(&cases);
+}
+
+type Test = fn(&Value) -> bool;
+
+/// Exports with each list of conditions; the test says which batches match.
+fn check_conditions(cases: &[(&[&str], Test)]) {
+    let server = Server::start(&["--batches", "800"]);
+    let all = server.flat("");
     for (expressions, test) in cases {
         let expected: Vec<Value> = all.iter().filter(|batch| test(batch)).cloned().collect();
         assert!(
@@ -136,6 +189,20 @@ fn selection_errors_are_reported_before_any_request() {
     for (args, says) in [
         (&["--where", "crop=Tomato"][..], "there is no field `crop`"),
         (&["--where", "crop_type"], "the operator is missing"),
+        (
+            &["--where", "crop_type==Tomato"],
+            "--where 'crop_type=Tomato'",
+        ),
+        (
+            &["--where", "crop_type=Leek or crop_type=Kale"],
+            "--where 'crop_type=Leek,Kale'",
+        ),
+        (
+            &["--where", "avg_germination_rate<80%"],
+            "--where 'avg_germination_rate<80'",
+        ),
+        (&["--where", "crop_type=Leek,,Kale"], "is empty"),
+        (&["--where", "comment=a\\b"], "--where 'comment=a\\\\b'"),
         (&["--where", "avg_germination_rate<high"], "not a number"),
         (&["--where", "batch_creation_date>soon"], "not a date"),
         (&["--fields", "batch_id,crop"], "batch_name"),
@@ -150,6 +217,51 @@ fn selection_errors_are_reported_before_any_request() {
         assert!(ended.stderr.contains(says), "{args:?}: {ended:?}");
         assert!(stub.lines().is_empty(), "{args:?}");
     }
+}
+
+#[test]
+fn a_period_in_a_condition_is_one_of_the_time_zone() {
+    let dates = [
+        "2026-10-21T21:59:59.999Z",
+        "2026-10-21T22:00:00Z",
+        "2026-10-22T21:59:59.999Z",
+        "2026-10-22T22:00:00Z",
+    ];
+    let batches = dates.map(|date| Batch::new(date).created(date));
+    let service = FakeService::with(&batches);
+    for (condition, expected) in [
+        ("batch_creation_date=2026-10-22", &dates[1..3]),
+        ("batch_creation_date>2026-10-22", &dates[3..]),
+        ("batch_creation_date<=2026-10-22", &dates[..3]),
+        ("batch_creation_date<2026-10-22", &dates[..1]),
+    ] {
+        let flags = ["--time-zone", "Europe/Amsterdam", "--where", condition];
+        let ids = ["-f", "csv", "--fields", "batch_id"];
+        let found = export(&service, &[flags, ids].concat());
+        let lines: Vec<&str> = found.stdout.lines().skip(1).collect();
+        assert_eq!(lines, expected, "{condition}");
+    }
+}
+
+#[test]
+fn where_nothing_matches_the_nearest_values_are_named() {
+    let server = Server::start(&[]);
+    for (command, flags) in [("export", &["-f", "ndjson"][..]), ("summary", &[])] {
+        let args = [&[command, "--where", "crop_type=tomato"], flags].concat();
+        let ended = trayscan(&args).service(&server).output();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let warning = "warning: none of the 250 batches matches `--where crop_type=tomato`; did you mean `Tomato`?";
+        assert!(ended.stderr.contains(warning), "{args:?}: {ended:?}");
+    }
+    let flags = ["--fail-on-empty", "--where", "avg_germination_rate>1000"];
+    let ended = export(&server, &flags);
+    assert_eq!(ended.code, Some(9));
+    assert!(
+        ended
+            .stderr
+            .contains("the nearest avg_germination_rate is `"),
+        "{ended:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! A condition of `--where`, and which batches it holds for.
+
+use std::cmp::Ordering;
+
+use crate::batch::date::Bound;
+use crate::batch::decimal::compare as compare_numbers;
+use crate::batch::timestamp::Timestamp;
+use crate::batch::{Batch, COLUMNS};
+
+/// One `--where` condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(super) column: usize,
+    pub(super) test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    IsNull,
+    IsNotNull,
+    /// Equal to any of the values.
+    AnyOf(Vec<Wanted>),
+    /// Different from all of the values.
+    NoneOf(Vec<Wanted>),
+    Ordered(Operator, Wanted),
+    /// Contains this lower-case text.
+    Contains(String),
+}
+
+/// A value to compare with, by the type of the field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Number(String),
+    Instant(Timestamp),
+    /// The seconds from `first` up to, not including, `past`.
+    Period {
+        first: i64,
+        past: i64,
+    },
+    Text(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Contains,
+}
+
+/// Longer ones first, so that `<=` is not read as `<`.
+pub(super) const OPERATORS: [(&str, Operator); 7] = [
+    ("!=", Operator::NotEqual),
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("=", Operator::Equal),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+    ("~", Operator::Contains),
+];
+
+impl Condition {
+    /// Returns whether the condition is true. Null matches only a test for null.
+    pub(crate) fn holds(&self, batch: &Batch) -> bool {
+        let value = batch.typed(self.column);
+        let Some(value) = value else {
+            return self.test == Test::IsNull;
+        };
+        let value = value.as_ref();
+        match &self.test {
+            Test::IsNull => false,
+            Test::IsNotNull => true,
+            Test::AnyOf(wanted) => wanted.iter().any(|wanted| wanted.is(value)),
+            Test::NoneOf(wanted) => !wanted.iter().any(|wanted| wanted.is(value)),
+            Test::Ordered(operator, wanted) => wanted
+                .order(value)
+                .is_some_and(|order| operator.accepts(order)),
+            Test::Contains(part) => value.to_lowercase().contains(part.as_str()),
+        }
+    }
+
+    /// Returns the name of the field.
+    pub(super) fn field(&self) -> &'static str {
+        COLUMNS[self.column].name
+    }
+}
+
+impl Wanted {
+    pub(super) fn of_date(bound: Bound) -> Self {
+        match bound {
+            Bound::Second(second) => Self::Instant(Timestamp::at(second.timestamp())),
+            Bound::Period { first, past } => Self::Period {
+                first: first.timestamp(),
+                past: past.timestamp(),
+            },
+        }
+    }
+
+    /// Compares two values of the field.
+    pub(super) fn compare(&self, left: &str, right: &str) -> Ordering {
+        match self {
+            Self::Number(_) => compare_numbers(left, right),
+            Self::Instant(_) | Self::Period { .. } => {
+                Timestamp::parse(left).cmp(&Timestamp::parse(right))
+            }
+            Self::Text(_) => left.cmp(right),
+        }
+    }
+
+    fn is(&self, value: &str) -> bool {
+        match self {
+            Self::Text(text) => text == value,
+            other => other.order(value) == Some(Ordering::Equal),
+        }
+    }
+
+    /// Compares `value`, which is valid for the field, with this. All of a period is equal to it.
+    pub(super) fn order(&self, value: &str) -> Option<Ordering> {
+        Some(match self {
+            Self::Number(number) => compare_numbers(value, number),
+            Self::Instant(instant) => Timestamp::parse(value)?.cmp(instant),
+            Self::Period { first, past } => match Timestamp::parse(value)?.second {
+                second if second < *first => Ordering::Less,
+                second if second >= *past => Ordering::Greater,
+                _ => Ordering::Equal,
+            },
+            Self::Text(text) => value.cmp(text.as_str()),
+        })
+    }
+}
+
+impl Operator {
+    fn accepts(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+            Self::Contains => false,
+        }
+    }
+}
