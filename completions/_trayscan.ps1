@@ -38,7 +38,8 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check a file against a manifest, another file or the service')
             [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Test the settings, the connection and the credentials')
             [CompletionResult]::new('serve', 'serve', [CompletionResultType]::ParameterValue, 'Run the batch scan service locally, with demo data or from an archive')
-            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show settings, or create a config file')
+            [CompletionResult]::new('login', 'login', [CompletionResultType]::ParameterValue, 'Set up a profile: asks for base URL, client ID and secret, tests them and saves them')
+            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show or change settings, or create a config file')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print a shell completion script')
             [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Print a manual page in roff format')
             break
@@ -314,6 +315,33 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
+        'trayscan;login' {
+            [CompletionResult]::new('--base-url', '--base-url', [CompletionResultType]::ParameterName, 'URL of the service, such as https://scan.example.com/api')
+            [CompletionResult]::new('--client-id', '--client-id', [CompletionResultType]::ParameterName, 'Client ID')
+            [CompletionResult]::new('--client-secret', '--client-secret', [CompletionResultType]::ParameterName, 'Client secret; prefer --client-secret-file or the variable')
+            [CompletionResult]::new('--client-secret-file', '--client-secret-file', [CompletionResultType]::ParameterName, 'File that contains the client secret; `-` reads standard input')
+            [CompletionResult]::new('--api', '--api', [CompletionResultType]::ParameterName, 'API version [default: auto]')
+            [CompletionResult]::new('--parallel', '--parallel', [CompletionResultType]::ParameterName, 'Maximum number of parallel requests [default: 4]')
+            [CompletionResult]::new('--retries', '--retries', [CompletionResultType]::ParameterName, 'Number of retries per request [default: 5]')
+            [CompletionResult]::new('--retry-wait', '--retry-wait', [CompletionResultType]::ParameterName, 'Delay after a 503 (±25 %); other errors back off from a quarter of it [default: 4s]')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Time out if no data arrives for this long [default: 60s]')
+            [CompletionResult]::new('--ca-cert', '--ca-cert', [CompletionResultType]::ParameterName, 'Extra CA certificate to trust (PEM)')
+            [CompletionResult]::new('--allow-http', '--allow-http', [CompletionResultType]::ParameterName, 'Allow unencrypted http to other machines')
+            [CompletionResult]::new('--time-zone', '--time-zone', [CompletionResultType]::ParameterName, 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Config file to use [default: see `trayscan config path`]')
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile to create or change [default: `default_profile` of the config file, else `default`]')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
+            [CompletionResult]::new('--message-format', '--message-format', [CompletionResultType]::ParameterName, 'Format of messages on standard error')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Save the profile even if the service cannot be reached or refuses the credentials')
+            [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Use demo data from a built-in server; no setup needed')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Show only warnings and errors; -qq: only errors')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Show only warnings and errors; -qq: only errors')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'More output; -vv logs every request')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'More output; -vv logs every request')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
         'trayscan;config' {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('--message-format', '--message-format', [CompletionResultType]::ParameterName, 'Format of messages on standard error')
@@ -326,6 +354,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('path', 'path', [CompletionResultType]::ParameterValue, 'Print the path of the config file')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print the current settings and their sources, with secrets masked')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Create a config file with an explanation of every key')
+            [CompletionResult]::new('set', 'set', [CompletionResultType]::ParameterValue, 'Change one key of a profile; creates the config file and the profile if needed')
             break
         }
         'trayscan;config;path' {
@@ -367,6 +396,19 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             break
         }
         'trayscan;config;init' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Path of the config file [default: in the config folder of the platform]')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
+            [CompletionResult]::new('--message-format', '--message-format', [CompletionResultType]::ParameterName, 'Format of messages on standard error')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Show only warnings and errors; -qq: only errors')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Show only warnings and errors; -qq: only errors')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'More output; -vv logs every request')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'More output; -vv logs every request')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'trayscan;config;set' {
+            [CompletionResult]::new('--profile', '--profile', [CompletionResultType]::ParameterName, 'Profile to change [default: `default_profile` of the config file, else `default`]')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Path of the config file [default: in the config folder of the platform]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('--message-format', '--message-format', [CompletionResultType]::ParameterName, 'Format of messages on standard error')

@@ -35,7 +35,8 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand verify 'Check a file against a manifest, another file or the service'
             cand check 'Test the settings, the connection and the credentials'
             cand serve 'Run the batch scan service locally, with demo data or from an archive'
-            cand config 'Show settings, or create a config file'
+            cand login 'Set up a profile: asks for base URL, client ID and secret, tests them and saves them'
+            cand config 'Show or change settings, or create a config file'
             cand completions 'Print a shell completion script'
             cand man 'Print a manual page in roff format'
         }
@@ -303,6 +304,32 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
+        &'trayscan;login'= {
+            cand --base-url 'URL of the service, such as https://scan.example.com/api'
+            cand --client-id 'Client ID'
+            cand --client-secret 'Client secret; prefer --client-secret-file or the variable'
+            cand --client-secret-file 'File that contains the client secret; `-` reads standard input'
+            cand --api 'API version [default: auto]'
+            cand --parallel 'Maximum number of parallel requests [default: 4]'
+            cand --retries 'Number of retries per request [default: 5]'
+            cand --retry-wait 'Delay after a 503 (±25 %); other errors back off from a quarter of it [default: 4s]'
+            cand --timeout 'Time out if no data arrives for this long [default: 60s]'
+            cand --ca-cert 'Extra CA certificate to trust (PEM)'
+            cand --allow-http 'Allow unencrypted http to other machines'
+            cand --time-zone 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]'
+            cand --config 'Config file to use [default: see `trayscan config path`]'
+            cand --profile 'Profile to create or change [default: `default_profile` of the config file, else `default`]'
+            cand --color 'When to use colour'
+            cand --message-format 'Format of messages on standard error'
+            cand --force 'Save the profile even if the service cannot be reached or refuses the credentials'
+            cand --sandbox 'Use demo data from a built-in server; no setup needed'
+            cand -q 'Show only warnings and errors; -qq: only errors'
+            cand --quiet 'Show only warnings and errors; -qq: only errors'
+            cand -v 'More output; -vv logs every request'
+            cand --verbose 'More output; -vv logs every request'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
         &'trayscan;config'= {
             cand --color 'When to use colour'
             cand --message-format 'Format of messages on standard error'
@@ -315,6 +342,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand path 'Print the path of the config file'
             cand show 'Print the current settings and their sources, with secrets masked'
             cand init 'Create a config file with an explanation of every key'
+            cand set 'Change one key of a profile; creates the config file and the profile if needed'
         }
         &'trayscan;config;path'= {
             cand --config 'Path of the config file [default: in the config folder of the platform]'
@@ -353,6 +381,18 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --help 'Print help (see more with ''--help'')'
         }
         &'trayscan;config;init'= {
+            cand --config 'Path of the config file [default: in the config folder of the platform]'
+            cand --color 'When to use colour'
+            cand --message-format 'Format of messages on standard error'
+            cand -q 'Show only warnings and errors; -qq: only errors'
+            cand --quiet 'Show only warnings and errors; -qq: only errors'
+            cand -v 'More output; -vv logs every request'
+            cand --verbose 'More output; -vv logs every request'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+        }
+        &'trayscan;config;set'= {
+            cand --profile 'Profile to change [default: `default_profile` of the config file, else `default`]'
             cand --config 'Path of the config file [default: in the config folder of the platform]'
             cand --color 'When to use colour'
             cand --message-format 'Format of messages on standard error'

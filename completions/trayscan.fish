@@ -40,7 +40,8 @@ complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "report" -d 'Write
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "verify" -d 'Check a file against a manifest, another file or the service'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "check" -d 'Test the settings, the connection and the credentials'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "serve" -d 'Run the batch scan service locally, with demo data or from an archive'
-complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "config" -d 'Show settings, or create a config file'
+complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "login" -d 'Set up a profile: asks for base URL, client ID and secret, tests them and saves them'
+complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "config" -d 'Show or change settings, or create a config file'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "completions" -d 'Print a shell completion script'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "man" -d 'Print a manual page in roff format'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)' -r -f
@@ -329,17 +330,45 @@ json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -l color -d 'When to use colour' -r -f -a "auto\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l client-id -d 'Client ID' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l client-secret -d 'Client secret; prefer --client-secret-file or the variable' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l client-secret-file -d 'File that contains the client secret; `-` reads standard input' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l api -d 'API version [default: auto]' -r -f -a "auto\t''
+v1\t''
+v2\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l parallel -d 'Maximum number of parallel requests [default: 4]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l retries -d 'Number of retries per request [default: 5]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l retry-wait -d 'Delay after a 503 (±25 %); other errors back off from a quarter of it [default: 4s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l timeout -d 'Time out if no data arrives for this long [default: 60s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l ca-cert -d 'Extra CA certificate to trust (PEM)' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l allow-http -d 'Allow unencrypted http to other machines' -r -f -a "true\t''
+false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l time-zone -d 'Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l config -d 'Config file to use [default: see `trayscan config path`]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l profile -d 'Profile to create or change [default: `default_profile` of the config file, else `default`]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s v -l verbose -d 'More output; -vv logs every request'
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -f -a "path" -d 'Print the path of the config file'
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -f -a "show" -d 'Print the current settings and their sources, with secrets masked'
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -f -a "init" -d 'Create a config file with an explanation of every key'
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l force -d 'Save the profile even if the service cannot be reached or refuses the credentials'
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -s v -l verbose -d 'More output; -vv logs every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand login" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -l color -d 'When to use colour' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -s v -l verbose -d 'More output; -vv logs every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -f -a "path" -d 'Print the path of the config file'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -f -a "show" -d 'Print the current settings and their sources, with secrets masked'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -f -a "init" -d 'Create a config file with an explanation of every key'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init set" -f -a "set" -d 'Change one key of a profile; creates the config file and the profile if needed'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -l config -d 'Path of the config file [default: in the config folder of the platform]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
@@ -384,6 +413,16 @@ json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from set" -l profile -d 'Profile to change [default: `default_profile` of the config file, else `default`]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from set" -l config -d 'Path of the config file [default: in the config folder of the platform]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from set" -l color -d 'When to use colour' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from set" -l message-format -d 'Format of messages on standard error' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from set" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from set" -s v -l verbose -d 'More output; -vv logs every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from set" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -l color -d 'When to use colour' -r -f -a "auto\t''
 always\t''
 never\t''"

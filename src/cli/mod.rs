@@ -14,7 +14,7 @@ mod report;
 
 mod verify;
 
-// `check`, `config`, and the settings of the service.
+// `check`, `login`, `config`, and the settings of the service.
 mod service;
 
 mod serve;
@@ -47,7 +47,9 @@ pub(crate) use export::{ExportArgs, OutputArgs};
 pub(crate) use report::ReportArgs;
 pub(crate) use selection::{RangeArgs, SelectionArgs, SourceArgs};
 pub(crate) use serve::{ServeArgs, ServeFormat};
-pub(crate) use service::{CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
+pub(crate) use service::{
+    CheckArgs, ConfigCommand, ConfigSetArgs, LoginArgs, ReportFormat, ServiceArgs,
+};
 pub(crate) use summary::{FailOn, SummaryArgs, SummaryFormat};
 pub(crate) use sync::{ListFormat, SyncArgs};
 pub(crate) use verify::VerifyArgs;
@@ -69,6 +71,7 @@ Examples:
   trayscan summary --by crop_type,month   Show statistics per crop and month
   trayscan report --since 12w -o r.html   Write an HTML report with charts
   trayscan verify a.csv --manifest m      Check a file against its manifest
+  trayscan login                          Set up the address and the credentials
   trayscan check                          Test the connection and the credentials
   trayscan serve                          Run a demo server with 250 batches
   trayscan serve --batches 1000000        Run a demo server with many batches
@@ -156,8 +159,9 @@ pub(crate) enum Command {
     Verify(Box<VerifyArgs>),
     Check(Box<CheckArgs>),
     Serve(ServeArgs),
+    Login(Box<LoginArgs>),
 
-    /// Show settings, or create a config file
+    /// Show or change settings, or create a config file
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
 
@@ -189,6 +193,7 @@ impl Command {
             Self::Report(args) => Some(&args.source.service),
             Self::Verify(args) => Some(&args.source),
             Self::Check(args) => Some(&args.service),
+            Self::Login(args) => Some(&args.service),
             Self::Config(ConfigCommand::Show(args)) => Some(args),
             Self::Config(_) | Self::Serve(_) | Self::Completions { .. } | Self::Man { .. } => None,
         }
@@ -196,7 +201,7 @@ impl Command {
 }
 
 /// The subcommands that have a manual page of their own: all of them.
-pub(crate) const PAGES: [&str; 10] = [
+pub(crate) const PAGES: [&str; 11] = [
     "export",
     "sync",
     "summary",
@@ -204,6 +209,7 @@ pub(crate) const PAGES: [&str; 10] = [
     "verify",
     "check",
     "serve",
+    "login",
     "config",
     "completions",
     "man",

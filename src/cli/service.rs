@@ -1,4 +1,4 @@
-//! The settings of the service, and the commands that use nothing else: `check` and `config`.
+//! The settings of the service, and the commands that use nothing else: `check`, `login` and `config`.
 
 use std::path::PathBuf;
 
@@ -155,6 +155,37 @@ pub(crate) struct CheckArgs {
     pub(crate) format: ReportFormat,
 }
 
+/// Set up a profile: asks for base URL, client ID and secret, tests them and saves them
+///
+/// Asks for what is missing, or takes it from flags and variables. Runs the steps of `trayscan check`, then
+/// saves the profile in the config file, and the secret in a separate file beside it that only you can read.
+/// A secret file that is named with --client-secret-file is used where it is. Also saves --api, --ca-cert and
+/// --time-zone if they are given, and --allow-http if it is needed. If the connection, TLS or the credentials
+/// fail, nothing is saved.
+#[derive(Args, Debug)]
+#[command(
+    mut_arg("sandbox", |arg| arg.hide(true)),
+    mut_arg("profile", |arg| arg.help(
+        "Profile to create or change [default: `default_profile` of the config file, else `default`]"
+    )),
+    after_help = LOGIN_EXAMPLES
+)]
+pub(crate) struct LoginArgs {
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+
+    /// Save the profile even if the service cannot be reached or refuses the credentials
+    #[arg(long, help_heading = None::<&str>)]
+    pub(crate) force: bool,
+}
+
+const LOGIN_EXAMPLES: &str = "\
+Examples:
+  trayscan login                  Set up the default profile
+  trayscan login --profile test   Set up another one; use it with --profile test
+  trayscan login --base-url https://scan.example.com/api --client-id nursery \\
+    --client-secret-file - < secret.txt";
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
     #[default]
@@ -172,6 +203,34 @@ pub(crate) enum ConfigCommand {
 
     /// Create a config file with an explanation of every key
     Init(ConfigArgs),
+
+    /// Change one key of a profile; creates the config file and the profile if needed
+    ///
+    /// The keys are those of trayscan-config(5), and `default_profile`. The client secret is set with
+    /// `trayscan login`.
+    Set(ConfigSetArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ConfigSetArgs {
+    /// Key to change, such as base_url or retries
+    pub(crate) key: String,
+
+    /// New value
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) value: String,
+
+    /// Profile to change [default: `default_profile` of the config file, else `default`]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "TRAYSCAN_PROFILE",
+        hide_env_values = true
+    )]
+    pub(crate) profile: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) file: ConfigArgs,
 }
 
 #[derive(Args, Debug)]

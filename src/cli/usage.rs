@@ -439,10 +439,10 @@ mod tests {
     fn unknown_names_are_explained() {
         check(&[
             (
-                &["login"],
-                "`trayscan` has no command `login`",
-                "available commands: export, sync, summary, report, verify, check, serve, config, \
-                 completions, man",
+                &["download"],
+                "`trayscan` has no command `download`",
+                "available commands: export, sync, summary, report, verify, check, serve, login, \
+                 config, completions, man",
             ),
             (
                 &["config", "shwo"],

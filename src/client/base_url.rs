@@ -22,6 +22,19 @@ impl BaseUrl {
                 .hint("it must be a URL such as https://scan.example.com/api")
         };
         // The text may contain a password, so it is not shown before that is ruled out.
+        if !text.contains("://") {
+            let failure = refuse("does not start with https://");
+            return Err(if text.is_empty() || text.contains(['@', '?', '#']) {
+                failure
+            } else {
+                let http = Url::parse(&format!("http://{text}"));
+                let is_local = http.is_ok_and(|url| is_loopback(&url));
+                let scheme = if is_local { "http" } else { "https" };
+                failure.hint(format!(
+                    "did you mean {scheme}://{text}? it must be a URL such as https://scan.example.com/api"
+                ))
+            });
+        }
         let url = Url::parse(text).map_err(|_| refuse("is not a URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(refuse("contains a user name or a password"));
@@ -53,6 +66,21 @@ impl BaseUrl {
         let whole = format!("{}{path}", url.path().trim_end_matches('/'));
         url.set_path(&whole);
         url
+    }
+
+    /// Returns the URL without the API version at its end; `None` if there is none.
+    pub(crate) fn without_version(&self) -> Option<Self> {
+        let path = self.0.path().trim_end_matches('/');
+        let path = ["/auth", "/batches"]
+            .iter()
+            .find_map(|endpoint| path.strip_suffix(endpoint))
+            .unwrap_or(path);
+        let shorter = ["/v1", "/v2"]
+            .iter()
+            .find_map(|version| path.strip_suffix(version))?;
+        let mut url = self.0.clone();
+        url.set_path(shorter);
+        Some(Self(url))
     }
 
     pub(crate) fn is_https(&self) -> bool {
@@ -138,6 +166,44 @@ mod tests {
         }
         let failure = BaseUrl::parse("https://u:hunter2@a.example", false).expect_err("a password");
         assert!(!format!("{failure:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_missing_scheme_is_named() {
+        for (text, hint) in [
+            ("a.example/api", "did you mean https://a.example/api?"),
+            ("localhost:8080", "did you mean http://localhost:8080? "),
+            ("u:hunter2@a.example", "it must be a URL such as"),
+        ] {
+            let failure = BaseUrl::parse(text, false).expect_err(text);
+            assert_eq!(
+                failure.to_string(),
+                "the base URL does not start with https://"
+            );
+            let failure = anyhow::Error::new(failure);
+            let found = crate::error::hint_of(&failure).unwrap_or_default();
+            assert!(found.starts_with(hint), "{found}");
+        }
+    }
+
+    #[test]
+    fn the_version_can_be_removed() {
+        let shorter = |text: &str| {
+            let url = BaseUrl::parse(text, false).expect("a URL");
+            url.without_version().map(|url| url.to_string())
+        };
+        for text in ["https://a.example/v2", "https://a.example/v1/auth/"] {
+            assert_eq!(shorter(text).as_deref(), Some("https://a.example"));
+        }
+        let api = shorter("https://a.example/api/v2/batches");
+        assert_eq!(api.as_deref(), Some("https://a.example/api"));
+        for text in [
+            "https://a.example",
+            "https://a.example/v3",
+            "https://v2/api",
+        ] {
+            assert_eq!(shorter(text), None);
+        }
     }
 
     #[test]

@@ -1,43 +1,61 @@
-//! `config`: prints the path of the config file or the settings in effect, or creates a config file.
+//! `config`: prints the path of the config file or the settings in effect, creates a config file, or changes a key.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::context::Context;
-use crate::cli::ConfigCommand;
-use crate::config::{self, Origin, SETTINGS, SecretSource, Setting, file};
+use crate::cli::{ConfigCommand, ConfigSetArgs};
+use crate::config::{self, ConfigDocument, Origin, SETTINGS, SecretSource, Setting, file};
 use crate::error::{Failure, Kind};
+use crate::storage::PrivateFile;
 use crate::terminal;
 
 pub(super) fn run(context: &Context, command: &ConfigCommand) -> anyhow::Result<()> {
     match command {
         ConfigCommand::Path(args) => {
-            let path = path(args.config.as_deref())?;
+            let path = file::path(args.config.as_deref())?;
             Ok(terminal::print(&format!("{}\n", path.display()))?)
         }
         ConfigCommand::Show(_) => show(context),
-        ConfigCommand::Init(args) => init(&path(args.config.as_deref())?),
+        ConfigCommand::Init(args) => init(&file::path(args.config.as_deref())?),
+        ConfigCommand::Set(args) => set(context, args),
     }
 }
 
-fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    given
-        .map(Path::to_path_buf)
-        .or_else(file::default_path)
-        .ok_or_else(|| {
-            Failure::new(
-                Kind::Usage,
-                "no default path for the config file: there is no home folder",
-            )
-            .hint("set the path with `--config` or TRAYSCAN_CONFIG")
-        })
+/// Changes one key of a profile.
+fn set(context: &Context, args: &ConfigSetArgs) -> anyhow::Result<()> {
+    let mut document = ConfigDocument::open(args.file.config.as_deref())?;
+    let name = document.profile_name(args.profile.as_deref())?;
+    document.set_typed(&name, &args.key, &args.value)?;
+    let Some(text) = document.text()? else {
+        terminal::conclude(&format!("`{}` already has this value", args.key));
+        return Ok(());
+    };
+    context.storage.replace_private(&[PrivateFile {
+        path: document.path().to_owned(),
+        text,
+        keeps_attributes: true,
+    }])?;
+    let place = match args.key.as_str() {
+        "default_profile" => String::new(),
+        _ => format!(" of the profile `{name}`"),
+    };
+    terminal::conclude(&format!(
+        "set `{}`{place} in `{}`",
+        args.key,
+        document.path().display()
+    ));
+    Ok(())
 }
 
 fn show(context: &Context) -> anyhow::Result<()> {
     let settings = context.settings()?;
     settings.client_options()?;
+    if let Some(secret) = settings.secret()? {
+        secret.value.warn_if_readable();
+    }
     let mut rows: Vec<[String; 3]> = Vec::new();
     for info in &SETTINGS {
         let (value, origin) = match info.key {
@@ -146,7 +164,7 @@ fn init(path: &Path) -> anyhow::Result<()> {
         .and_then(|()| file.sync_all())
         .map_err(failure)?;
     terminal::conclude(&format!(
-        "created `{}`; set base_url and the credentials in it",
+        "created `{}`; set base_url and the credentials in it, or run `trayscan login`",
         path.display()
     ));
     Ok(())

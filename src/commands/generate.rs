@@ -100,10 +100,12 @@ fn nested_commands(command: &clap::Command) -> Vec<(String, String)> {
 type Entry = (&'static str, &'static str, &'static [&'static str]);
 
 /// The commands that connect to the service.
-const CLIENTS: &[&str] = &["export", "sync", "summary", "report", "verify", "check"];
+const CLIENTS: &[&str] = &[
+    "export", "sync", "summary", "report", "verify", "check", "login",
+];
 /// The commands that read the config file.
 const CONFIGURED: &[&str] = &[
-    "export", "sync", "summary", "report", "verify", "check", "config",
+    "export", "sync", "summary", "report", "verify", "check", "login", "config",
 ];
 /// The commands that write or read exports, in files, object storage or PostgreSQL.
 const STORING: &[&str] = &["export", "verify"];
@@ -157,7 +159,7 @@ const VARIABLES: [Entry; 8] = [
 ];
 
 /// Files that commands read or write, besides those on the command line.
-const FILES: [Entry; 8] = [
+const FILES: [Entry; 9] = [
     (
         "~/.config/trayscan/config.toml",
         "The config file on Linux. On macOS it is ~/Library/Application Support/trayscan/config.toml, on \
@@ -169,6 +171,11 @@ const FILES: [Entry; 8] = [
         "Named by --client-secret-file, TRAYSCAN_CLIENT_SECRET_FILE or client_secret_file. It contains the \
          secret and nothing else. Make it readable for yourself only (chmod 600).",
         CLIENTS,
+    ),
+    (
+        "config.PROFILE.secret",
+        "The secret of a profile, beside the config file. See trayscan-config(5).",
+        &["login"],
     ),
     (
         "ARCHIVE",
@@ -287,6 +294,7 @@ fn see_also(subcommand: Option<&str>) -> String {
         ],
         Some("check") => &[
             ("trayscan-config", 1),
+            ("trayscan-login", 1),
             ("trayscan-config", 5),
             ("trayscan-service", 7),
         ],
@@ -295,7 +303,16 @@ fn see_also(subcommand: Option<&str>) -> String {
             ("trayscan-archive", 5),
             ("trayscan-service", 7),
         ],
-        Some("config") => &[("trayscan-check", 1), ("trayscan-config", 5)],
+        Some("login") => &[
+            ("trayscan-check", 1),
+            ("trayscan-config", 1),
+            ("trayscan-config", 5),
+        ],
+        Some("config") => &[
+            ("trayscan-check", 1),
+            ("trayscan-login", 1),
+            ("trayscan-config", 5),
+        ],
         Some(_) => &[],
     };
     let commands: Vec<String> = match subcommand {

@@ -20,6 +20,8 @@ mod check;
 
 mod serve;
 
+mod login;
+
 mod config;
 
 // `completions` and `man`.
@@ -61,6 +63,7 @@ pub(crate) fn run(context: &Context, cli: &Cli) -> anyhow::Result<()> {
         Command::Report(args) => report::run(context, args),
         Command::Verify(args) => verify::run(context, args),
         Command::Check(args) => check::run(context, args),
+        Command::Login(args) => login::run(context, args),
         Command::Config(command) => config::run(context, command),
         Command::Serve(args) => serve::run(context, args),
         Command::Completions { shell } => Ok(terminal::print(&generate::completions(*shell))?),

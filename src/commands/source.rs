@@ -252,13 +252,21 @@ impl ServiceSource {
         } else {
             (settings.credentials(&options)?, None)
         };
+        Ok(Self {
+            _sandbox: sandbox,
+            ..Self::with(credentials, options)?
+        })
+    }
+
+    /// Prepares to send requests with these credentials.
+    pub(super) fn with(credentials: Credentials, options: ClientOptions) -> Result<Self, Failure> {
         let stats = Arc::new(Stats::default());
         let service = Arc::new(Service::new(credentials, &options, Arc::clone(&stats))?);
         Ok(Self {
             service,
             options,
             stats,
-            _sandbox: sandbox,
+            _sandbox: None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! The config file: where it is, and which of its profiles to use.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::path::{others_may_read, warn_readable};
@@ -29,6 +30,20 @@ pub(crate) fn default_path() -> Option<PathBuf> {
     )
 }
 
+/// Returns `given`, or the default path.
+pub(crate) fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    given
+        .map(Path::to_path_buf)
+        .or_else(default_path)
+        .ok_or_else(|| {
+            Failure::new(
+                Kind::Usage,
+                "no default path for the config file: there is no home folder",
+            )
+            .hint("set the path with `--config` or TRAYSCAN_CONFIG")
+        })
+}
+
 /// Reads the profile called `requested`, or the default profile of the file.
 ///
 /// A file or a profile that was named must exist; the defaults may be absent.
@@ -36,38 +51,33 @@ pub(super) fn read(path: Option<&Path>, requested: Option<&str>) -> Result<Chose
     let Some(place) = path.map(Path::to_path_buf).or_else(default_path) else {
         return no_file(requested);
     };
-    let opened = place.clone();
-    let text = match ReadLimit::config().read_text(move || File::open(opened)) {
+    let text = match read_text(&place) {
         Ok(text) => text,
-        Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if path.is_none() && error.kind() == io::ErrorKind::NotFound => {
             return no_file(requested);
         }
-        Err(error) => {
-            let message = format!("cannot read the config file `{}`", place.display());
-            return Err(Failure::new(Kind::Usage, message).caused_by(error).hint(
-                "`trayscan config init` creates one; `trayscan config path` prints the default path",
-            ));
-        }
+        Err(error) => return Err(unreadable(&place, error)),
     };
     let file = ConfigFile::parse(&text);
-    let has_secret = file.as_ref().is_ok_and(|file| {
-        let mut profiles = file.profiles.values();
-        profiles.any(|profile| profile.client_secret.is_some())
-    });
-    let chosen = file
-        .and_then(|file| choose(file, requested))
-        .map_err(|problem| {
-            let ConfigProblem {
-                message: problem,
-                hint,
-            } = problem;
-            let message = format!("{problem} in the config file `{}`", place.display());
-            Failure::new(Kind::Usage, message).hint(hint)
-        })?;
+    let has_secret = file.as_ref().is_ok_and(ConfigFile::has_secret);
+    let chosen = file.and_then(|file| choose(file, requested));
+    let chosen = chosen.map_err(|problem| problem.in_file(&place))?;
     if has_secret && others_may_read(&place) {
         warn_readable(&place);
     }
     Ok(chosen)
+}
+
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    let path = path.to_owned();
+    ReadLimit::config().read_text(move || File::open(path))
+}
+
+pub(super) fn unreadable(path: &Path, error: io::Error) -> Failure {
+    let message = format!("cannot read the config file `{}`", path.display());
+    Failure::new(Kind::Usage, message)
+        .caused_by(error)
+        .hint("`trayscan login` creates one; `trayscan config path` prints the default path")
 }
 
 fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
@@ -77,7 +87,7 @@ fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
             Kind::Usage,
             format!("no profile `{name}`: there is no config file"),
         )
-        .hint("`trayscan config init` creates one")),
+        .hint(format!("`trayscan login --profile {name}` creates both"))),
     }
 }
 

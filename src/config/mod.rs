@@ -10,6 +10,7 @@ mod table;
 mod settings;
 
 // The config file.
+mod document;
 pub(crate) mod file;
 mod profile;
 
@@ -19,7 +20,9 @@ mod secret_source;
 
 mod path;
 
+pub(crate) use document::ConfigDocument;
+pub(crate) use path::absolute;
 pub(crate) use profile::Profile;
-pub(crate) use secret_source::SecretSource;
+pub(crate) use secret_source::{SecretSource, stored_secret};
 pub(crate) use settings::{Given, Origin, Setting, Settings};
 pub(crate) use table::{FlagValue, SETTINGS, SettingInfo, template};

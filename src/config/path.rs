@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::error::{Failure, Kind};
+
 /// Replaces a leading `~` with the home folder.
 pub(super) fn expand_home(path: &str) -> PathBuf {
     let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
@@ -9,6 +11,19 @@ pub(super) fn expand_home(path: &str) -> PathBuf {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
     }
+}
+
+/// Returns an absolute path, as text for the config file.
+pub(crate) fn absolute(path: &Path) -> Result<String, Failure> {
+    let failure = || {
+        let message = format!("`{}` cannot be saved in the config file", path.display());
+        Failure::new(Kind::Usage, message).hint("choose a path that is text in UTF-8")
+    };
+    let absolute = std::path::absolute(path).map_err(|error| failure().caused_by(error))?;
+    absolute
+        .into_os_string()
+        .into_string()
+        .map_err(|_| failure())
 }
 
 /// Warns that others can read a file with a secret.
@@ -22,7 +37,7 @@ pub(super) fn warn_readable(path: &Path) {
 #[cfg(unix)]
 pub(super) fn others_may_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o044 != 0)
 }
 
 #[cfg(not(unix))]

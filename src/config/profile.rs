@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -18,6 +19,7 @@ use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::analysis::{Target, Targets};
 use crate::batch::Zone;
 use crate::client::Api;
+use crate::error::{Failure, Kind};
 use crate::text;
 
 /// The keys of [`ConfigFile`].
@@ -70,6 +72,14 @@ impl Profile {
     pub(crate) fn read(table: Table) -> Result<Self, ConfigProblem> {
         read(table, |_| None)
     }
+
+    /// Checks one value of the profile called `name`.
+    pub(super) fn check(name: &str, key: &str, value: Value) -> Result<(), ConfigProblem> {
+        let nested = |key: &str, value| Value::Table(Table::from_iter([(key.to_owned(), value)]));
+        let profiles = nested(name, nested(key, value));
+        let file = Table::from_iter([("profiles".to_owned(), profiles)]);
+        read::<ConfigFile>(file, |_| None).map(drop)
+    }
 }
 
 impl fmt::Debug for Profile {
@@ -95,6 +105,12 @@ impl ConfigFile {
     pub(super) fn parse(text: &str) -> Result<Self, ConfigProblem> {
         let table = text.parse().map_err(|error| syntax_problem(text, &error))?;
         read(table, |path| line_of(text, path))
+    }
+
+    /// Returns whether a profile contains a secret itself.
+    pub(super) fn has_secret(&self) -> bool {
+        let mut profiles = self.profiles.values();
+        profiles.any(|profile| profile.client_secret.is_some())
     }
 
     /// Returns the targets; a crop may be named only once, whatever the case.
@@ -248,6 +264,12 @@ impl ConfigProblem {
         }
     }
 
+    /// Returns the failure, which names the file.
+    pub(super) fn in_file(self, path: &Path) -> Failure {
+        let message = format!("{} in the config file `{}`", self.message, path.display());
+        Failure::new(Kind::Usage, message).hint(self.hint)
+    }
+
     /// Returns the problem at the key `path` of `table`.
     fn at(path: &[&str], table: &Value) -> Self {
         let value = path.iter().try_fold(table, |table, key| table.get(key));
@@ -280,12 +302,12 @@ impl ConfigProblem {
         }
     }
 
-    fn invalid(path: &[&str], expected: &str) -> Self {
+    pub(super) fn invalid(path: &[&str], expected: &str) -> Self {
         let message = format!("invalid value for `{}`", path.join("."));
         Self::new(message, format!("it must be {expected}"))
     }
 
-    fn unknown(path: &[&str], known: &[&str]) -> Self {
+    pub(super) fn unknown(path: &[&str], known: &[&str]) -> Self {
         let key = path.last().copied().unwrap_or_default();
         let available = format!("available keys: {}", known.join(", "));
         let hint = match text::nearest(key, known.iter().copied()) {

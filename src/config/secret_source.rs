@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use super::command;
 use super::path::{expand_home, others_may_read, warn_readable};
@@ -34,14 +35,23 @@ impl SecretSource {
     }
 
     /// Warns if other users can read the file with the secret.
-    pub(super) fn warn_if_readable(&self) {
+    pub(crate) fn warn_if_readable(&self) {
         let Self::File(path) = self else { return };
-        let path = expand_home(path);
-        // A pipe or a device does not store the secret.
-        if path.is_file() && others_may_read(&path) {
+        if let Some(path) = stored_secret(path)
+            && others_may_read(&path)
+        {
             warn_readable(&path);
         }
     }
+}
+
+/// Returns the path of a file that stores the secret. `None` for standard input, a pipe, a device or an open file.
+pub(crate) fn stored_secret(path: &str) -> Option<PathBuf> {
+    let path = expand_home(path);
+    let is_open = ["/dev", "/proc"]
+        .iter()
+        .any(|folder| path.starts_with(folder));
+    (path != Path::new("-") && path.is_file() && !is_open).then_some(path)
 }
 
 /// Returns the secret in `text`, without the line ending.

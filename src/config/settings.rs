@@ -36,6 +36,8 @@ pub(crate) enum Origin {
     Variable(&'static str),
     /// The profile of that name.
     File(String),
+    /// A person typed it.
+    Prompt,
     Default,
 }
 
@@ -45,6 +47,7 @@ impl fmt::Display for Origin {
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Variable(variable) => write!(f, "{variable}"),
             Self::File(profile) => write!(f, "config file, profile {profile}"),
+            Self::Prompt => write!(f, "the prompt"),
             Self::Default => write!(f, "default"),
         }
     }
@@ -87,7 +90,7 @@ impl Settings {
         Ok(Self::resolve(given, chosen, config))
     }
 
-    fn resolve(given: &Given, chosen: ChosenProfile, config: Option<PathBuf>) -> Self {
+    pub(super) fn resolve(given: &Given, chosen: ChosenProfile, config: Option<PathBuf>) -> Self {
         let layers = Layers {
             given,
             chosen: &chosen,
@@ -151,16 +154,9 @@ impl Settings {
 
     /// Returns which service to use, and the client ID.
     pub(crate) fn service(&self, options: &ClientOptions) -> Result<(BaseUrl, &str), Failure> {
-        let Some(base_url) = &self.base_url else {
+        let Some(base_url) = self.parsed_base_url(options.allow_http)? else {
             return Err(missing("the base URL of the service", "base_url"));
         };
-        let name = match &base_url.origin {
-            Origin::Flag(flag) => format!("`{flag}`"),
-            Origin::Variable(variable) => (*variable).to_owned(),
-            Origin::File(profile) => format!("`profiles.{profile}.base_url` in the config file"),
-            Origin::Default => "the base URL".to_owned(),
-        };
-        let base_url = BaseUrl::parse_named(&name, &base_url.value, options.allow_http)?;
         let Some(client_id) = &self.client_id else {
             return Err(missing("the client ID", "client_id"));
         };
@@ -173,6 +169,7 @@ impl Settings {
         let Some(secret) = self.secret()? else {
             return Err(missing("the client secret", "client_secret_file"));
         };
+        secret.value.warn_if_readable();
         Ok(Credentials {
             base_url,
             client_id: client_id.to_owned(),
@@ -180,14 +177,33 @@ impl Settings {
         })
     }
 
+    /// Returns the base URL, if there is one.
+    pub(crate) fn parsed_base_url(&self, allow_http: bool) -> Result<Option<BaseUrl>, Failure> {
+        let Some(base_url) = &self.base_url else {
+            return Ok(None);
+        };
+        let name = match &base_url.origin {
+            Origin::Flag(flag) => format!("`{flag}`"),
+            Origin::Variable(variable) => (*variable).to_owned(),
+            Origin::File(profile) => format!("`profiles.{profile}.base_url` in the config file"),
+            Origin::Prompt | Origin::Default => "the base URL".to_owned(),
+        };
+        BaseUrl::parse_named(&name, &base_url.value, allow_http).map(Some)
+    }
+
+    /// Replaces the secret with one that was typed.
+    pub(crate) fn set_typed_secret(&mut self, secret: Secret) {
+        self.secrets = vec![Setting {
+            value: SecretSource::Text(secret),
+            origin: Origin::Prompt,
+        }];
+    }
+
     /// Returns where to read the secret from, without reading it yet.
     pub(crate) fn secret(&self) -> Result<Option<&Setting<SecretSource>>, Failure> {
         match &self.secrets[..] {
             [] => Ok(None),
-            [one] => {
-                one.value.warn_if_readable();
-                Ok(Some(one))
-            }
+            [one] => Ok(Some(one)),
             [first, second, ..] => {
                 let (one, other) = (&first.origin, &second.origin);
                 let message = if one == other {
@@ -216,7 +232,7 @@ impl Settings {
                 variable,
                 format!("change {variable}, or unset it to use the default"),
             ),
-            Origin::File(_) | Origin::Default => {
+            Origin::File(_) | Origin::Prompt | Origin::Default => {
                 let config = self.config.as_deref().unwrap_or(Path::new(""));
                 let message = format!(
                     "invalid value for `profiles.{}.{key}` in the config file `{}`",
@@ -314,8 +330,8 @@ fn missing(what: &str, key: &str) -> Failure {
         _ => (table::info(key).flag, table::info(key).variable),
     };
     Failure::new(Kind::Usage, format!("{what} is missing")).hint(format!(
-        "set it with `{flag}`, {variable}, or `{key}` in the config file (`trayscan config init` \
-         creates one); to try trayscan without a service, use `--sandbox`"
+        "`trayscan login` asks for it and saves it; or set it with `{flag}`, {variable}, or `{key}` in \
+         the config file; to try trayscan without a service, use `--sandbox`"
     ))
 }
 

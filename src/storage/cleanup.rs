@@ -4,7 +4,7 @@
 //! waited for, so [`Cleanup`] removes everything itself.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -288,13 +288,26 @@ pub(crate) struct Folders(Vec<Unpublished>);
 impl Folders {
     /// Creates the folder of `path`, and its parents.
     pub(crate) fn create_for(&mut self, path: &Path, cleanup: &Cleanup) -> io::Result<()> {
+        self.create(path, &DirBuilder::new(), cleanup)
+    }
+
+    /// Does the same, for the user alone.
+    pub(super) fn create_private_for(&mut self, path: &Path, cleanup: &Cleanup) -> io::Result<()> {
+        #[cfg_attr(not(unix), allow(unused_mut))]
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        self.create(path, &builder, cleanup)
+    }
+
+    fn create(&mut self, path: &Path, builder: &DirBuilder, cleanup: &Cleanup) -> io::Result<()> {
         let missing = path.ancestors().skip(1);
         let missing =
             missing.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         let missing: Vec<&Path> = missing.collect();
         for folder in missing.into_iter().rev() {
             let item = || Item::Folder(folder.to_owned());
-            let created = cleanup.register(|| fs::create_dir(folder).map(|()| ((), item())));
+            let created = cleanup.register(|| builder.create(folder).map(|()| ((), item())));
             match created {
                 // Another program created it first, and owns it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -157,7 +157,7 @@ fn mode(_: Option<&fs::Metadata>) -> u32 {
 }
 
 #[cfg(unix)]
-fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
+pub(super) fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
@@ -168,7 +168,7 @@ fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
+pub(super) fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
     file.set_permissions(metadata.permissions())
 }
 

@@ -20,6 +20,7 @@ mod compress;
 mod escaping;
 mod local_file;
 pub(crate) mod output;
+mod private_file;
 mod target;
 pub(crate) mod temp_file;
 mod transaction;
@@ -38,6 +39,7 @@ pub(crate) use escaping::Escapes;
 pub(crate) use location::{Location, is_table};
 pub(crate) use output::EncodedOutput;
 pub(crate) use path::is_same_file;
+pub(crate) use private_file::PrivateFile;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

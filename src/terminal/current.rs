@@ -11,6 +11,7 @@ use anstream::{AutoStream, ColorChoice};
 use indicatif::ProgressBar;
 use log::LevelFilter;
 
+use super::question::Question;
 use super::when::{Level, MessageFormat, When};
 
 thread_local! {
@@ -53,6 +54,7 @@ pub(super) struct State {
     pub(super) shown: Option<Level>,
     /// How many warnings there were, shown or not.
     pub(super) warnings: u64,
+    pub(super) question: Question,
 }
 
 impl Default for Shared {
@@ -73,6 +75,7 @@ impl Default for State {
             progress: None,
             shown: Some(Level::Note),
             warnings: 0,
+            question: Question::default(),
         }
     }
 }
@@ -141,6 +144,11 @@ impl Terminal {
 
     pub(super) fn warnings(&self) -> u64 {
         self.state().warnings
+    }
+
+    /// Returns whether the streams of the process are not used.
+    pub(super) fn is_captured(&self) -> bool {
+        self.0.captured.is_some()
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

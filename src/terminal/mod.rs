@@ -13,6 +13,8 @@ mod when;
 
 // Writing to them.
 mod progress;
+mod prompt;
+mod question;
 mod stderr;
 mod stdout;
 
@@ -34,7 +36,8 @@ pub(crate) use logger::install as install_logger;
 pub(crate) use panics::{caught, guard};
 pub(crate) use pretty_json::PrettyJson;
 pub(crate) use progress::ProgressLine;
+pub(crate) use prompt::{ask, ask_hidden, can_ask};
 pub(crate) use stats::Stats;
-pub(crate) use stderr::{conclude, finish, note, silence, timed};
+pub(crate) use stderr::{conclude, finish, is_quiet, note, prints_json, silence, timed};
 pub(crate) use stdout::{color_on_stdout, print, print_json, stdout, terminal_width};
 pub(crate) use when::{Level, MessageFormat, When};

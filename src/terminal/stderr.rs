@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::current::{Terminal, current};
-use super::progress;
 use super::when::{Level, MessageFormat};
+use super::{progress, prompt};
 use crate::error::Failure;
 use crate::secret::conceal;
 use crate::text::{escape_json, one_line};
@@ -86,12 +86,23 @@ pub(crate) fn timed(line: &str) -> String {
     format!("{line} in {:.1} s", current().elapsed().as_secs_f64())
 }
 
-/// Stops the progress line and all messages. Only a final error is still printed.
+/// Returns whether only warnings and errors are shown.
+pub(crate) fn is_quiet() -> bool {
+    !current().shows(Level::Note)
+}
+
+/// Returns whether messages are printed for programs.
+pub(crate) fn prints_json() -> bool {
+    current().message_format() == MessageFormat::Json
+}
+
+/// Stops the progress line, questions and all messages. Only a final error is still printed.
 ///
 /// The run is over, but some of its threads may still be working.
 pub(crate) fn silence() {
     let terminal = current();
     progress::stop(&terminal);
+    prompt::stop(&terminal);
     terminal.show(None);
 }
 

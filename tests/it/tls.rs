@@ -216,8 +216,8 @@ fn a_service_without_tls_or_with_an_old_version_is_reported_at_once() {
                 .env("TRAYSCAN_CLIENT_ID", "client")
                 .env("TRAYSCAN_CLIENT_SECRET", "hunter2");
             let ended = command.output().expect(13);
-            assert!(ended.stderr.contains(says), "{ended:?}");
-            assert!(ended.stderr.contains(hint), "{ended:?}");
+            let told = ended.stdout + &ended.stderr;
+            assert!(told.contains(says) && told.contains(hint), "{told}");
         }
         assert_eq!(connections.load(Ordering::Relaxed), 2, "not retried");
     }

@@ -7,4 +7,5 @@ mod run;
 // The results, as text or JSON.
 mod report;
 
-pub(super) use run::run;
+pub(super) use report::CheckResults;
+pub(super) use run::{check_service, run};

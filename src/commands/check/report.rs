@@ -67,17 +67,21 @@ struct ProbeResults {
 }
 
 /// The results so far, and the failure that decides the exit code.
-pub(super) struct CheckResults {
+pub(crate) struct CheckResults {
     format: ReportFormat,
+    /// What to say if a step failed.
+    verdict: &'static str,
     steps: Vec<CheckStep>,
     probe: Option<ProbeResults>,
-    failure: Option<anyhow::Error>,
+    /// The step that decides the exit code, and why it failed.
+    failure: Option<(&'static str, anyhow::Error)>,
 }
 
 impl CheckResults {
-    pub(super) fn new(format: ReportFormat) -> Self {
+    pub(crate) fn new(format: ReportFormat, verdict: &'static str) -> Self {
         Self {
             format,
+            verdict,
             steps: Vec::new(),
             probe: None,
             failure: None,
@@ -121,13 +125,13 @@ impl CheckResults {
             hint,
         })?;
         if matters && self.failure.is_none() {
-            self.failure = Some(error);
+            self.failure = Some((step, error));
         }
         Ok(())
     }
 
     fn add(&mut self, step: CheckStep) -> anyhow::Result<()> {
-        if self.format == ReportFormat::Text {
+        if self.is_printed() {
             let mark = if step.ok { "ok    " } else { "FAILED" };
             let mut line = format!(
                 "{mark}  {:12}  {}\n",
@@ -182,21 +186,48 @@ impl CheckResults {
         }
     }
 
+    /// Returns whether each step is printed as it ends. A quiet run only has the final error.
+    fn is_printed(&self) -> bool {
+        self.format == ReportFormat::Text && !terminal::is_quiet()
+    }
+
+    /// Returns the step that failed, if one did that matters.
+    pub(crate) fn failed_step(&self) -> Option<&'static str> {
+        self.failure.as_ref().map(|(step, _)| *step)
+    }
+
     pub(super) fn finish(self) -> anyhow::Result<()> {
-        let mut report = serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps});
-        if let Some(probe) = self.probe {
-            report["probe"] = serde_json::to_value(probe.answers)?;
+        let mut report = self.report();
+        if let Some(probe) = &self.probe {
+            report["probe"] = serde_json::to_value(&probe.answers)?;
             report["probe_requests"] = probe.requests.into();
         }
         if self.format == ReportFormat::Json {
             terminal::print_json(&report)?;
         }
-        if let Some(error) = self.failure {
-            // The details are in the report; the error carries only the kind.
-            let failure = Failure::new(error::kind_of(&error), "the check failed");
-            return Err(failure.caused_by(error).into());
+        if let Some(failure) = self.into_failure() {
+            return Err(failure.into());
         }
         terminal::finish(None, &report, None);
         Ok(())
+    }
+
+    /// Returns the steps, for programs.
+    pub(crate) fn report(&self) -> serde_json::Value {
+        serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps})
+    }
+
+    /// Returns the final error, if a step failed that matters.
+    pub(crate) fn into_failure(self) -> Option<Failure> {
+        let is_told = self.is_printed() && !terminal::prints_json();
+        let (step, error) = self.failure?;
+        let message = format!("{}: {step}", self.verdict);
+        let failure = Failure::new(error::kind_of(&error), message);
+        // The step was printed with the cause and a hint.
+        Some(if is_told {
+            failure
+        } else {
+            failure.caused_by(error)
+        })
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
-    let mut results = CheckResults::new(args.format);
+    let mut results = CheckResults::new(args.format, "the check failed");
     let source = match ServiceSource::open(context) {
         Ok(source) => source,
         Err(error) => {
@@ -48,24 +48,43 @@ async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
             return results.finish();
         }
     };
-    let service = &source.service;
-    let credentials = service.credentials();
     let settings = context.settings()?;
     let from = |setting: &Option<Setting<String>>| match setting {
         Some(setting) if !args.service.sandbox => setting.origin.clone(),
         _ => Origin::Flag("--sandbox"),
     };
+    let origins = [from(&settings.base_url), from(&settings.client_id)];
+    let missing = check_service(&source, &origins, &mut results).await?;
+    match missing {
+        Some(missing) if args.probe => probe(&source, missing, &mut results).await?,
+        None if args.probe => {
+            skip_probe(&mut results, "there is no connection to the service")?;
+        }
+        _ => {}
+    }
+    results.finish()
+}
+
+/// Why each version cannot be used, if so.
+type MissingVersions = BothVersions<Option<MissingVersion>>;
+
+/// Checks the connection, TLS, both API versions and the clock. `origins` are those of the base URL and the client ID.
+/// Returns `None` if there is no connection.
+pub(crate) async fn check_service(
+    source: &ServiceSource,
+    origins: &[Origin; 2],
+    results: &mut CheckResults,
+) -> anyhow::Result<Option<MissingVersions>> {
+    let service = &source.service;
+    let credentials = service.credentials();
+    let [url_origin, id_origin] = origins;
     results.ok(
         "settings",
         format!(
-            "{} (from {}) as `{}` (from {})",
-            credentials.base_url,
-            from(&settings.base_url),
-            credentials.client_id,
-            from(&settings.client_id)
+            "{} (from {url_origin}) as `{}` (from {id_origin})",
+            credentials.base_url, credentials.client_id
         ),
     )?;
-
     let mut check = VersionCheck {
         api: source.options.api,
         results,
@@ -75,32 +94,18 @@ async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
     };
     for version in [Version::V2, Version::V1] {
         if !check.check_version(service, version).await? {
-            break;
+            return Ok(None);
         }
     }
-    let VersionCheck {
-        mut results,
-        connected,
-        clock,
-        missing,
-        ..
-    } = check;
-    if connected {
-        report_clock(&mut results, clock)?;
-    }
-    if args.probe && connected {
-        probe(&source, missing, &mut results).await?;
-    } else if args.probe {
-        skip_probe(&mut results, "there is no connection to the service")?;
-    }
-    results.finish()
+    report_clock(check.results, check.clock)?;
+    Ok(Some(check.missing))
 }
 
 /// Finds out what the interface leaves open. This does not affect the exit code: an unanswered question is not a
 /// failure.
 async fn probe(
     source: &ServiceSource,
-    missing: BothVersions<Option<MissingVersion>>,
+    missing: MissingVersions,
     results: &mut CheckResults,
 ) -> anyhow::Result<()> {
     results.begin_probe()?;
@@ -120,16 +125,15 @@ fn skip_probe(results: &mut CheckResults, why: &str) -> anyhow::Result<()> {
 }
 
 /// Checks both API versions.
-struct VersionCheck {
+struct VersionCheck<'a> {
     api: Api,
-    results: CheckResults,
+    results: &'a mut CheckResults,
     connected: bool,
     clock: Option<SystemTime>,
-    /// Why a version cannot be used.
-    missing: BothVersions<Option<MissingVersion>>,
+    missing: MissingVersions,
 }
 
-impl VersionCheck {
+impl VersionCheck<'_> {
     /// Checks one version; returns false if there is no point in checking the other.
     async fn check_version(&mut self, service: &Service, version: Version) -> anyhow::Result<bool> {
         let (auth, first) = match version {
@@ -138,14 +142,14 @@ impl VersionCheck {
         };
         let token = match request_token(service, version).await {
             Err(error) if !self.connected && has_no_connection(&error) => {
-                report_no_connection(&mut self.results, service.base_url(), error)?;
+                report_no_connection(self.results, service.base_url(), error)?;
                 return Ok(false);
             }
             token => token,
         };
         if !self.connected {
             self.connected = true;
-            report_connection(&mut self.results, service.base_url())?;
+            report_connection(self.results, service.base_url())?;
         }
         let token = match token {
             Ok(token) => token,

@@ -89,7 +89,16 @@ fn check_reports_refused_credentials_with_code_4() {
         let text = check(&server, flags).expect(4);
         assert!(text.stdout.contains("FAILED  auth v2"), "{text:?}");
         assert!(text.stdout.contains("hint: "), "{text:?}");
-        assert!(text.stderr.starts_with("error: the check failed\n"));
+        let step = if flags.contains(&"v1") {
+            "auth v1"
+        } else {
+            "auth v2"
+        };
+        assert_eq!(text.stderr, format!("error: the check failed: {step}\n"));
+        let quiet = check(&server, &[flags, &["-q"]].concat()).expect(4);
+        assert_eq!(quiet.stdout, "");
+        assert!(quiet.stderr.contains("answered 401"), "{quiet:?}");
+        assert!(quiet.stderr.contains("  hint: "), "{quiet:?}");
         assert!(!format!("{text:?}").contains("hunter2"), "{text:?}");
         let json = check(&server, &[flags, &["-f", "json"]].concat());
         let failed: Vec<String> = steps(&json)
@@ -99,6 +108,7 @@ fn check_reports_refused_credentials_with_code_4() {
         assert_eq!(failed, ["auth v2", "auth v1"]);
     }
     let error = check(&server, &["--client-id=x", "--message-format=json"]).error();
+    assert!(error["hint"].is_string(), "{error}");
     assert_eq!((&error["code"], &error["status"]), (&4.into(), &401.into()));
 }
 

@@ -9,6 +9,10 @@ mod mistakes;
 // `check`.
 mod check;
 
+// `login` and `config set`.
+mod config_set;
+mod login;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

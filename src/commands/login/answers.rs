@@ -1,0 +1,140 @@
+//! Asks a person for base URL, client ID and secret. Flags and variables need no question.
+
+use crate::client::BaseUrl;
+use crate::config::{Origin, SecretSource, Setting, Settings};
+use crate::error::{self, Failure, Kind};
+use crate::secret::Secret;
+use crate::terminal;
+
+/// Completes `settings` with answers. Without a terminal, a missing value is an error.
+pub(super) fn complete(settings: &mut Settings, allow_http: bool) -> Result<(), Failure> {
+    let is_asking = terminal::can_ask();
+    if is_asking && !is_given(settings.base_url.as_ref()) {
+        let current = settings.parsed_base_url(allow_http).ok().flatten();
+        let current = current.map(|url| url.to_string());
+        let check = |text: &str| {
+            let url = BaseUrl::parse(text, allow_http)?;
+            refuse_version(&url, "the base URL")?;
+            Ok(url.to_string())
+        };
+        settings.base_url = Some(typed(ask("Base URL", current.as_deref(), check)?));
+    }
+    let Some(url) = settings.parsed_base_url(allow_http)? else {
+        return Err(missing(
+            "the base URL",
+            "set it with `--base-url` or TRAYSCAN_BASE_URL",
+        ));
+    };
+    refuse_version(&url, "the base URL")?;
+
+    if is_asking && !is_given(settings.client_id.as_ref()) {
+        let current = settings.client_id.as_ref().map(|id| id.value.clone());
+        let answer = ask("Client ID", current.as_deref(), |text| Ok(text.to_owned()))?;
+        settings.client_id = Some(typed(answer));
+    }
+    if settings.client_id.is_none() {
+        return Err(missing(
+            "the client ID",
+            "set it with `--client-id` or TRAYSCAN_CLIENT_ID",
+        ));
+    }
+
+    let secret = settings.secret()?;
+    let is_standard_input =
+        secret.is_some_and(|secret| secret.value == SecretSource::File("-".to_owned()));
+    if is_asking && (!is_given(secret) || is_standard_input) {
+        let has_current = secret.is_some() && !is_standard_input;
+        if let Some(secret) = ask_secret(has_current)? {
+            settings.set_typed_secret(secret);
+        }
+    } else if secret.is_none() {
+        return Err(missing(
+            "the client secret",
+            "name a file with `--client-secret-file` (`-` reads standard input), or set TRAYSCAN_CLIENT_SECRET",
+        ));
+    }
+    Ok(())
+}
+
+/// Returns whether a setting is from a flag or a variable.
+pub(super) fn is_given<T>(setting: Option<&Setting<T>>) -> bool {
+    setting.is_some_and(|setting| matches!(setting.origin, Origin::Flag(_) | Origin::Variable(_)))
+}
+
+fn typed(value: String) -> Setting<String> {
+    Setting {
+        value,
+        origin: Origin::Prompt,
+    }
+}
+
+/// Refuses a URL that ends with the version of the API, which trayscan adds itself.
+fn refuse_version(url: &BaseUrl, name: &str) -> Result<(), Failure> {
+    match url.without_version() {
+        None => Ok(()),
+        Some(shorter) => {
+            let message = format!("{name} `{url}` contains the API version");
+            Err(Failure::new(Kind::Usage, message).hint(format!("use {shorter}")))
+        }
+    }
+}
+
+/// Asks until `check` accepts the answer. An empty answer is `current`, if there is one.
+fn ask(
+    what: &str,
+    current: Option<&str>,
+    check: impl Fn(&str) -> Result<String, Failure>,
+) -> Result<String, Failure> {
+    let question = match current {
+        Some(current) => format!("{what} [{current}]: "),
+        None => format!("{what}: "),
+    };
+    loop {
+        let answer = terminal::ask(&question).map_err(unreadable)?;
+        let answer = answer.ok_or_else(ended)?;
+        let answer = match (answer.trim(), current) {
+            ("", Some(current)) => current,
+            ("", None) => continue,
+            (answer, _) => answer,
+        };
+        match check(answer) {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => {
+                let failure = anyhow::Error::new(failure);
+                let hint = error::hint_of(&failure).map(|hint| format!("; {hint}"));
+                log::warn!("{failure}{}", hint.unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// Asks for the secret. `None` keeps the current one.
+fn ask_secret(has_current: bool) -> Result<Option<Secret>, Failure> {
+    let question = if has_current {
+        "Client secret (hidden; empty keeps the current one): "
+    } else {
+        "Client secret (hidden): "
+    };
+    loop {
+        let answer = terminal::ask_hidden(question).map_err(unreadable)?;
+        match answer.ok_or_else(ended)? {
+            answer if !answer.is_empty() => return Ok(Some(Secret::new(answer))),
+            _ if has_current => return Ok(None),
+            _ => {}
+        }
+    }
+}
+
+fn missing(what: &str, hint: &str) -> Failure {
+    let message = format!("{what} is missing, and there is no terminal to ask for it");
+    Failure::new(Kind::Usage, message).hint(hint)
+}
+
+/// Ctrl-D, which means the same as Ctrl-C here.
+fn ended() -> Failure {
+    Failure::new(Kind::Interrupted, "the input ended; nothing was saved")
+}
+
+fn unreadable(error: std::io::Error) -> Failure {
+    Failure::new(Kind::Usage, "cannot read the answer").caused_by(error)
+}

@@ -1,0 +1,73 @@
+//! Runs `login`: answers, check, save.
+
+use super::answers;
+use super::save::NewProfile;
+use crate::cli::{LoginArgs, ReportFormat, ServiceArgs};
+use crate::commands::check::{CheckResults, check_service};
+use crate::commands::context::Context;
+use crate::commands::runtime;
+use crate::commands::source::ServiceSource;
+use crate::config::{ConfigDocument, Origin, Setting};
+use crate::error::{Failure, Kind};
+use crate::terminal;
+
+/// The steps that must succeed. If the credentials are right, the profile is useful whatever the service answers next.
+const NEEDED: [&str; 4] = ["connection", "TLS", "auth v2", "auth v1"];
+
+pub(crate) fn run(context: &Context, args: &LoginArgs) -> anyhow::Result<()> {
+    if args.service.sandbox {
+        let message = "`--sandbox` has its own credentials and needs no login";
+        let failure = Failure::new(Kind::Usage, message);
+        return Err(failure.hint("try `trayscan export --sandbox`").into());
+    }
+    let is_forced = args.force;
+    runtime::run(
+        context,
+        async move |context| login(&context, is_forced).await,
+        || "nothing was saved".to_owned(),
+    )
+}
+
+async fn login(context: &Context, is_forced: bool) -> anyhow::Result<()> {
+    let ServiceArgs {
+        given,
+        config,
+        profile,
+        ..
+    } = &*context.service;
+    let document = ConfigDocument::open(config.as_deref())?;
+    let name = document.profile_name(profile.as_deref())?;
+    let mut settings = document.settings(given, &name);
+    let options = settings.client_options()?;
+    answers::complete(&mut settings, options.allow_http)?;
+    let credentials = settings.credentials(&options)?;
+    let new = NewProfile::new(document, name, &settings, &credentials)?;
+
+    let origin = |setting: &Option<Setting<String>>| {
+        let setting = setting.as_ref();
+        setting.map_or(Origin::Default, |setting| setting.origin.clone())
+    };
+    let origins = [origin(&settings.base_url), origin(&settings.client_id)];
+    let source = ServiceSource::with(credentials, options)?;
+    let mut results = CheckResults::new(
+        ReportFormat::Text,
+        "nothing was saved, because the check failed",
+    );
+    check_service(&source, &origins, &mut results).await?;
+    match results.failed_step() {
+        Some(step) if NEEDED.contains(&step) && !is_forced => {
+            return results
+                .into_failure()
+                .map_or(Ok(()), |failure| Err(failure.into()));
+        }
+        Some(step) => log::warn!("saving the profile although the check failed: {step}"),
+        None => {}
+    }
+    let mut report = results.report();
+    let saved = new.save(&context.storage)?;
+    report["profile"] = saved.profile.into();
+    report["config"] = saved.config.into();
+    report["client_secret_file"] = saved.secret_file.into();
+    terminal::finish(Some(&saved.message), &report, None);
+    Ok(())
+}

@@ -1,0 +1,434 @@
+//! Changes a config file. Its comments and its order are kept.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+use super::file::{self, ChosenProfile};
+use super::path::{others_may_read, warn_readable};
+use super::profile::{ConfigFile, ConfigProblem, Profile};
+use super::settings::{Given, Settings};
+use super::table::{FlagValue, SETTINGS};
+use crate::error::{Failure, Kind};
+use crate::text;
+
+/// A config file that is being changed. It may not exist yet.
+pub(crate) struct ConfigDocument {
+    path: PathBuf,
+    /// The text of the file; `None` if it does not exist.
+    before: Option<String>,
+    document: DocumentMut,
+    /// The profiles before the change.
+    file: ConfigFile,
+}
+
+impl ConfigDocument {
+    /// Reads the file at `path`, or the default one.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        let path = file::path(path)?;
+        let before = match file::read_text(&path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(file::unreadable(&path, error)),
+        };
+        let text = before.as_deref().unwrap_or_default();
+        let file = ConfigFile::parse(text).and_then(|file| file.targets().map(|_| file));
+        let file = file.map_err(|problem| problem.in_file(&path))?;
+        let document = text.parse().map_err(|_| unsupported(&path))?;
+        if file.has_secret() && others_may_read(&path) {
+            warn_readable(&path);
+        }
+        Ok(Self {
+            path,
+            before,
+            document,
+            file,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the name of the profile to change, which need not exist.
+    pub(crate) fn profile_name(&self, requested: Option<&str>) -> Result<String, Failure> {
+        let name = requested.or(self.file.default_profile.as_deref());
+        match name.unwrap_or("default") {
+            "" => Err(
+                Failure::new(Kind::Usage, "the name of the profile is empty")
+                    .hint("name it with `--profile NAME`"),
+            ),
+            name => Ok(name.to_owned()),
+        }
+    }
+
+    /// Returns the name of the default profile, after the change.
+    pub(crate) fn default_profile(&self) -> Option<&str> {
+        self.document.get("default_profile")?.as_str()
+    }
+
+    /// Returns the settings in effect before the change, with the profile called `name` even if it does not exist.
+    pub(crate) fn settings(&self, given: &Given, name: &str) -> Settings {
+        let profile = self.file.profiles.get(name).cloned().unwrap_or_default();
+        self.resolve(given, name, profile)
+    }
+
+    fn resolve(&self, given: &Given, name: &str, profile: Profile) -> Settings {
+        let chosen = ChosenProfile {
+            name: name.to_owned(),
+            profile,
+            ..ChosenProfile::default()
+        };
+        Settings::resolve(given, chosen, Some(self.path.clone()))
+    }
+
+    /// Sets `key` of the profile called `name`, which is created if needed.
+    pub(crate) fn set(&mut self, name: &str, key: &str, value: impl Into<Value>) {
+        put(self.profile(name), key, value.into());
+    }
+
+    /// Refers the profile called `name` to a secret in the file at `path`, and to no other secret.
+    pub(crate) fn set_secret_file(&mut self, name: &str, path: &str) {
+        let profile = self.profile(name);
+        let mut comments = String::new();
+        for key in ["client_secret", "client_secret_command"] {
+            if let Some(key) = profile.key(key) {
+                let comment = key.leaf_decor().prefix().and_then(|prefix| prefix.as_str());
+                comments += comment.unwrap_or_default();
+            }
+            profile.remove(key);
+        }
+        put(profile, "client_secret_file", path.into());
+        if comments.contains('#')
+            && let Some(mut key) = profile.key_mut("client_secret_file")
+        {
+            let decor = key.leaf_decor_mut();
+            let own = decor.prefix().and_then(|prefix| prefix.as_str());
+            let own = own.unwrap_or_default().to_owned();
+            decor.set_prefix(comments + &own);
+        }
+    }
+
+    /// Makes the profile in effect the default: `default` if there is one, or the profile called `name`. Changes nothing
+    /// if there is a default profile already.
+    pub(crate) fn set_missing_default_profile(&mut self, name: &str) {
+        if self.document.contains_key("default_profile") {
+            return;
+        }
+        let is_default = self.file.profiles.contains_key("default");
+        self.set_default_profile(if is_default { "default" } else { name });
+    }
+
+    fn set_default_profile(&mut self, name: &str) {
+        let root = self.document.as_table_mut();
+        let is_new = !root.contains_key("default_profile");
+        put(root, "default_profile", name.into());
+        if is_new && root.get_values().len() == 1 {
+            self.move_heading();
+        }
+    }
+
+    /// Moves the comments at the top of the file above `default_profile`, which is now its first key.
+    fn move_heading(&mut self) {
+        let root = self.document.as_table_mut();
+        let heading = first_table(root).and_then(|table| {
+            let decor = table.decor_mut();
+            let prefix = decor.prefix()?.as_str()?.to_owned();
+            decor.set_prefix("\n");
+            Some(prefix)
+        });
+        if let (Some(heading), Some(mut key)) = (heading, root.key_mut("default_profile")) {
+            let heading = heading.trim_end();
+            if !heading.is_empty() {
+                key.leaf_decor_mut().set_prefix(format!("{heading}\n"));
+            }
+        }
+    }
+
+    /// Returns the profile called `name`.
+    fn profile(&mut self, name: &str) -> &mut dyn TableLike {
+        let root = self.document.as_table_mut();
+        let profiles = root.entry("profiles").or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        let is_inline = profiles.is_inline_table();
+        let profiles = profiles.as_table_like_mut().expect("checked when read");
+        let profile = profiles.entry(name).or_insert_with(|| {
+            if is_inline {
+                Item::Value(InlineTable::new().into())
+            } else {
+                Item::Table(Table::new())
+            }
+        });
+        profile.as_table_like_mut().expect("checked when read")
+    }
+
+    /// Sets `key`, a setting of the profile called `name` or `default_profile`, to a value as a person types it.
+    pub(crate) fn set_typed(&mut self, name: &str, key: &str, value: &str) -> Result<(), Failure> {
+        if key == "default_profile" {
+            let names: Vec<&str> = self.file.profiles.keys().map(String::as_str).collect();
+            if !names.contains(&value) {
+                return Err(no_profile(value, &names));
+            }
+            self.set_default_profile(value);
+            return Ok(());
+        }
+        let typed = typed(name, key, value).map_err(|problem| {
+            let failure = Failure::new(Kind::Usage, problem.message);
+            failure.hint(problem.hint)
+        })?;
+        self.set(name, key, typed);
+        let changed = ConfigFile::parse(&self.document.to_string());
+        let mut changed = changed.map_err(|_| unsupported(&self.path))?;
+        let profile = changed.profiles.remove(name).unwrap_or_default();
+        let settings = self.resolve(&Given::default(), name, profile);
+        settings.client_options()?;
+        settings.parsed_base_url(/* allow_http: */ true)?;
+        settings.secret()?;
+        Ok(())
+    }
+
+    /// Returns the changed text; `None` if nothing changed.
+    pub(crate) fn text(&self) -> Result<Option<String>, Failure> {
+        let text = self.document.to_string();
+        // A file that cannot be read again must not replace one that can.
+        ConfigFile::parse(&text).map_err(|_| unsupported(&self.path))?;
+        Ok((self.before.as_ref() != Some(&text)).then_some(text))
+    }
+}
+
+/// Returns the value of `key` in TOML, as a person typed it.
+fn typed(name: &str, key: &str, value: &str) -> Result<Value, ConfigProblem> {
+    if key == "client_secret" {
+        return Err(ConfigProblem::new(
+            "the client secret is not set this way: others could see it",
+            "`trayscan login` asks for it and stores it in a separate file",
+        ));
+    }
+    let Some(info) = SETTINGS.iter().find(|info| info.key == key) else {
+        let keys = SETTINGS.iter().map(|info| info.key);
+        let keys = keys.filter(|key| *key != "client_secret");
+        let keys: Vec<&str> = keys.chain(["default_profile"]).collect();
+        return Err(ConfigProblem::unknown(&[key], &keys));
+    };
+    let text = toml::Value::from(value);
+    let read = match info.value {
+        FlagValue::Number { .. } => value.parse().map_or(text, toml::Value::Integer),
+        FlagValue::Boolean => value.parse().map_or(text, toml::Value::Boolean),
+        _ => text,
+    };
+    Profile::check(name, key, read.clone())?;
+    Ok(match read {
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Boolean(is_set) => is_set.into(),
+        _ => value.into(),
+    })
+}
+
+/// Sets a key, and keeps the comments at it.
+fn put(table: &mut dyn TableLike, key: &str, mut value: Value) {
+    if let Some(item) = table.get_mut(key) {
+        if let Some(old) = item.as_value() {
+            // Its quotes are kept, too.
+            if old.as_str().is_some_and(|old| value.as_str() == Some(old)) {
+                return;
+            }
+            *value.decor_mut() = old.decor().clone();
+        }
+        *item = Item::Value(value);
+    } else {
+        table.insert(key, Item::Value(value));
+    }
+}
+
+/// Returns the first table that has a header.
+fn first_table(table: &mut Table) -> Option<&mut Table> {
+    let mut first: Option<(isize, Vec<String>)> = None;
+    find_first(table, &mut Vec::new(), &mut first);
+    let (_, path) = first?;
+    path.iter().try_fold(table, |table, key| {
+        table.get_mut(key).and_then(Item::as_table_mut)
+    })
+}
+
+fn find_first(table: &Table, path: &mut Vec<String>, first: &mut Option<(isize, Vec<String>)>) {
+    for (key, item) in table {
+        let Some(inner) = item.as_table() else {
+            continue;
+        };
+        path.push(key.to_owned());
+        if let Some(position) = inner.position().filter(|_| !inner.is_implicit())
+            && first.as_ref().is_none_or(|(before, _)| position < *before)
+        {
+            *first = Some((position, path.clone()));
+        }
+        find_first(inner, path, first);
+        path.pop();
+    }
+}
+
+fn no_profile(name: &str, names: &[&str]) -> Failure {
+    let hint = match text::nearest(name, names.iter().copied()) {
+        _ if names.is_empty() => format!("create it with `trayscan login --profile {name}`"),
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!(
+            "available profiles: {}; `trayscan login --profile {name}` creates it",
+            names.join(", ")
+        ),
+    };
+    Failure::new(
+        Kind::Usage,
+        format!("no profile `{name}` in the config file"),
+    )
+    .hint(hint)
+}
+
+fn unsupported(path: &Path) -> Failure {
+    let message = format!("cannot change the config file `{}`", path.display());
+    Failure::new(Kind::Usage, message).hint("edit it by hand; it was left unchanged")
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::config;
+
+    /// Opens a config file with `text`, changes it, and returns its new text.
+    fn changed(text: &str, change: impl FnOnce(&mut ConfigDocument)) -> String {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, text).expect("a file");
+        let mut document = ConfigDocument::open(Some(&path)).expect("a document");
+        change(&mut document);
+        let changed = document.text().expect("valid");
+        changed.unwrap_or_else(|| text.to_owned())
+    }
+
+    #[test]
+    fn comments_and_order_are_kept() {
+        let text = "# Top.\n\n# Ours.\n[profiles.b] # B\n# Where.\nbase_url = 'https://a' # the one\nretries = 3\n\n# Last.\n[targets.Leek]\nusable_rate_min = 90 # percent\n# End.\n";
+        let set = |document: &mut ConfigDocument| {
+            document.set("b", "base_url", "https://new");
+            document.set("b", "client_id", "x");
+            document.set("b", "retries", 4);
+        };
+        let expected = text
+            .replace("'https://a'", "\"https://new\"")
+            .replace("retries = 3", "retries = 4\nclient_id = \"x\"");
+        assert_eq!(changed(text, set), expected);
+        let same = |document: &mut ConfigDocument| document.set("b", "base_url", "https://a");
+        assert_eq!(changed(text, same), text, "the quotes are kept, too");
+    }
+
+    #[test]
+    fn every_spelling_of_a_profile_can_be_changed() {
+        for (text, expected) in [
+            ("", "[profiles.a]\nretries = 1\n"),
+            ("profiles = {}\n", "profiles = { a = { retries = 1 } }\n"),
+            (
+                "profiles.a.api = \"v1\"\n",
+                "profiles.a.api = \"v1\"\nprofiles.a.retries = 1\n",
+            ),
+            (
+                "[profiles]\na = { api = \"v1\" } # A\n",
+                "[profiles]\na = { api = \"v1\" , retries = 1 } # A\n",
+            ),
+            (
+                "[profiles.b]\n",
+                "[profiles.b]\n\n[profiles.a]\nretries = 1\n",
+            ),
+            (
+                "profiles.b.api = \"v1\"\n",
+                "profiles.b.api = \"v1\"\n\n[profiles.a]\nretries = 1\n",
+            ),
+        ] {
+            let new = changed(text, |document| document.set("a", "retries", 1));
+            assert_eq!(new, expected, "{text}");
+        }
+        let odd = changed("", |document| document.set("a.b \"c\"\n", "retries", 1));
+        let file = ConfigFile::parse(&odd).expect("valid");
+        assert!(file.profiles.contains_key("a.b \"c\"\n"), "{odd}");
+    }
+
+    #[test]
+    fn a_profile_refers_to_one_secret() {
+        let text = "[profiles.a]\n# From the operator.\nclient_secret = \"x\" # secret\nretries = 1\nclient_secret_command = \"y\"\n";
+        let new = changed(text, |document| document.set_secret_file("a", "/s"));
+        let expected =
+            "[profiles.a]\nretries = 1\n# From the operator.\nclient_secret_file = \"/s\"\n";
+        assert_eq!(new, expected);
+    }
+
+    #[test]
+    fn a_missing_default_profile_is_the_one_in_effect() {
+        let new = |text: &str| changed(text, |document| document.set_missing_default_profile("a"));
+        assert_eq!(new(""), "default_profile = \"a\"\n");
+        let named = "default_profile = \"b\"\n[profiles.b]\n";
+        assert_eq!(new(named), named);
+        assert_eq!(
+            new("[profiles.default]\n"),
+            "default_profile = \"default\"\n\n[profiles.default]\n"
+        );
+        let template = new(&config::template());
+        let top = "# Settings of trayscan. Flags and environment variables override them.\n# default_profile = \"default\"\ndefault_profile = \"default\"\n\n[profiles.default]\n# URL of the service.\n";
+        assert!(template.starts_with(top), "{template}");
+        let lost = config::template();
+        let lost = lost.lines().filter(|line| !template.contains(*line));
+        assert_eq!(lost.collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn typed_values_are_checked() {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("config.toml");
+        let set = |key: &str, value: &str| {
+            let mut document = ConfigDocument::open(Some(&path)).expect("a document");
+            let set = document.set_typed("a", key, value);
+            set.map(|()| document.document.to_string())
+                .map_err(|failure| failure.to_string())
+        };
+        for (key, value, line) in [
+            ("retries", "0", "retries = 0"),
+            ("allow_http", "false", "allow_http = false"),
+            ("timeout", "5s", "timeout = \"5s\""),
+            ("client_id", "12", "client_id = \"12\""),
+            (
+                "base_url",
+                "http://a.example",
+                "base_url = \"http://a.example\"",
+            ),
+        ] {
+            let text = set(key, value).expect(key);
+            assert_eq!(text, format!("[profiles.a]\n{line}\n"));
+        }
+        for (key, value, message) in [
+            ("retries", "1.5", "invalid value for `profiles.a.retries`"),
+            (
+                "allow_http",
+                "yes",
+                "invalid value for `profiles.a.allow_http`",
+            ),
+            (
+                "time_zone",
+                "Mars",
+                "invalid value for `profiles.a.time_zone`",
+            ),
+            (
+                "base_url",
+                "a.example",
+                "`profiles.a.base_url` in the config file does not start with https://",
+            ),
+            ("baseurl", "x", "unknown key `baseurl`"),
+            ("default_profile", "b", "no profile `b` in the config file"),
+        ] {
+            assert_eq!(set(key, value).expect_err(key), message);
+        }
+        let secret = set("client_secret", "hunter2").expect_err("refused");
+        assert!(!secret.contains("hunter2"));
+    }
+}

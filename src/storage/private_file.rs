@@ -1,0 +1,201 @@
+//! Small files of the user's own, such as the config file and the client secret: replaced together, or not at all.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::Storage;
+use super::cleanup::{Cleanup, Folders};
+use super::local_file::keep_owner_and_mode;
+use super::path::{folder_of, follow_links};
+use super::temp_file::{PRIVATE, TempFile, sync_folder};
+use crate::error::{Failure, Kind};
+
+/// A file to replace. A new one can be read by the user alone.
+pub(crate) struct PrivateFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    /// Whether an existing file remains what it is: a link, with its mode and its owner.
+    pub(crate) keeps_attributes: bool,
+}
+
+impl Storage {
+    /// Replaces all of `files`, or none. Missing folders are created for the user alone.
+    pub(crate) fn replace_private(&self, files: &[PrivateFile]) -> Result<(), Failure> {
+        let mut folders = Folders::default();
+        let mut replacements = Vec::new();
+        for file in files {
+            let replacement = Replacement::prepare(file, &mut folders, &self.cleanup);
+            replacements.push(replacement.map_err(|error| cannot_write(&file.path, error))?);
+        }
+        let renamed = self.cleanup.publish_files(&replacements, |new| {
+            new.temporary.rename(&new.path, /* replace: */ true)
+        });
+        let (count, renamed) = renamed.map_err(|error| cannot_write(&files[0].path, error))?;
+        if let Err(error) = renamed {
+            let failure = cannot_write(&files[count].path, error);
+            for replacement in &replacements[..count] {
+                let restored = replacement.restore(&self.cleanup);
+                restored.map_err(|error| cannot_write(&replacement.path, error))?;
+            }
+            return Err(failure);
+        }
+        for replacement in &replacements {
+            let synced = sync_folder(folder_of(&replacement.path));
+            synced.map_err(|error| cannot_write(&replacement.path, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// A file that is ready to be renamed.
+struct Replacement {
+    temporary: TempFile,
+    path: PathBuf,
+    /// What the file contained; `None` if it is new.
+    before: Option<Vec<u8>>,
+}
+
+impl Replacement {
+    fn prepare(file: &PrivateFile, folders: &mut Folders, cleanup: &Cleanup) -> io::Result<Self> {
+        let path = if file.keeps_attributes {
+            follow_links(&file.path)?
+        } else {
+            file.path.clone()
+        };
+        let existing = match fs::symlink_metadata(&path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(metadata) = &existing {
+            refuse_special(metadata)?;
+        }
+        folders.create_private_for(&path, cleanup)?;
+        let mut temporary = TempFile::create(folder_of(&path), PRIVATE, cleanup)?;
+        temporary.file()?.write_all(file.text.as_bytes())?;
+        if let Some(metadata) = existing.as_ref().filter(|_| file.keeps_attributes) {
+            keep_owner_and_mode(temporary.file()?, metadata)?;
+        }
+        temporary.seal()?;
+        let before = existing.filter(fs::Metadata::is_file);
+        let before = before.map(|_| fs::read(&path)).transpose()?;
+        Ok(Self {
+            temporary,
+            path,
+            before,
+        })
+    }
+
+    /// Takes the replacement back.
+    fn restore(&self, cleanup: &Cleanup) -> io::Result<()> {
+        match &self.before {
+            Some(before) => TempFile::replace(&self.path, before, cleanup),
+            None => fs::remove_file(&self.path),
+        }
+    }
+}
+
+/// Refuses to replace what is not a file, or was protected on purpose.
+fn refuse_special(metadata: &fs::Metadata) -> io::Result<()> {
+    let refuse = |kind, why: &str| Err(io::Error::new(kind, why));
+    if metadata.is_dir() {
+        refuse(io::ErrorKind::IsADirectory, "it is a folder")
+    } else if !metadata.is_file() && !metadata.is_symlink() {
+        refuse(io::ErrorKind::InvalidInput, "it is not a regular file")
+    } else if metadata.is_file() && metadata.permissions().readonly() {
+        let kind = io::ErrorKind::ReadOnlyFilesystem;
+        refuse(kind, "the file is write-protected")
+    } else {
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Failure {
+    let message = format!("cannot write to `{}`", path.display());
+    let failure = Failure::new(Kind::Output, message).caused_by(error);
+    failure.hint("check the permissions and the free space, or choose another path with `--config`")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn replace(files: &[(&Path, &str, bool)]) -> Result<(), Failure> {
+        let file = |(path, text, keeps_attributes): &(&Path, &str, bool)| PrivateFile {
+            path: path.to_path_buf(),
+            text: (*text).to_owned(),
+            keeps_attributes: *keeps_attributes,
+        };
+        let files: Vec<PrivateFile> = files.iter().map(file).collect();
+        Storage::default().replace_private(&files)
+    }
+
+    fn mode(path: &Path) -> u32 {
+        let metadata = fs::metadata(path).expect("an entry");
+        metadata.permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn new_files_and_folders_are_private() {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("a/b/file");
+        replace(&[(&path, "text", true)]).expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "text");
+        for (path, expected) in [("a", 0o700), ("a/b", 0o700), ("a/b/file", 0o600)] {
+            assert_eq!(mode(&folder.path().join(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn an_existing_file_keeps_its_attributes_only_if_asked_to() {
+        let folder = TempDir::new().expect("a folder");
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        fs::write(&file, "old").expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("a mode");
+        symlink("file", &link).expect("a link");
+        replace(&[(&link, "new", true)]).expect("written");
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "new");
+        assert_eq!(mode(&file), 0o640);
+        replace(&[(&link, "newer", false)]).expect("written");
+        assert!(!link.is_symlink());
+        assert_eq!((mode(&link), mode(&file)), (0o600, 0o640));
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "new");
+    }
+
+    #[test]
+    fn all_files_are_replaced_or_none() {
+        let folder = TempDir::new().expect("a folder");
+        let [old, new, other] = ["old", "new", "other"].map(|name| folder.path().join(name));
+        fs::write(&old, "old").expect("a file");
+        fs::create_dir(&other).expect("a folder in the way");
+        let files = [(&*old, "changed", false), (&*other, "text", true)];
+        let failure = replace(&files).expect_err("a folder");
+        assert_eq!(failure.kind, Kind::Output);
+        assert_eq!(fs::read_to_string(&old).expect("a file"), "old");
+
+        // The second rename fails: the first is taken back.
+        let storage = Storage::default();
+        for path in [&old, &new] {
+            let mut folders = Folders::default();
+            let file = PrivateFile {
+                path: path.clone(),
+                text: "changed".to_owned(),
+                keeps_attributes: false,
+            };
+            let replacement = Replacement::prepare(&file, &mut folders, &storage.cleanup);
+            let replacement = replacement.expect("ready");
+            let renamed = replacement.temporary.rename(path, true);
+            assert!(renamed.is_ok());
+            assert_eq!(fs::read_to_string(path).expect("a file"), "changed");
+            replacement.restore(&storage.cleanup).expect("restored");
+        }
+        assert_eq!(fs::read_to_string(&old).expect("a file"), "old");
+        assert!(!new.exists());
+    }
+}
