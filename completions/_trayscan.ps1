@@ -52,7 +52,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--period', '--period', [CompletionResultType]::ParameterName, 'One period, such as yesterday, last-month, 2026-W18 or 2026-Q2')
             [CompletionResult]::new('--where', '--where', [CompletionResultType]::ParameterName, 'Keep only batches that match, such as ''crop_type=Tomato''; repeat to add conditions')
             [CompletionResult]::new('--fields', '--fields', [CompletionResultType]::ParameterName, 'Fields to write, in this order (a,b,c), or to leave out (-a,-b)')
-            [CompletionResult]::new('--sort', '--sort', [CompletionResultType]::ParameterName, 'Sort by a field; `:desc` sorts in descending order [default: order of the service]')
+            [CompletionResult]::new('--sort', '--sort', [CompletionResultType]::ParameterName, 'Sort by one or more fields; `:desc` sorts in descending order [default: order of the service]')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Stop after N batches')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'File to write; `.gz` or `.zst` compresses it [default: standard output]')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'File to write; `.gz` or `.zst` compresses it [default: standard output]')

@@ -48,7 +48,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --period 'One period, such as yesterday, last-month, 2026-W18 or 2026-Q2'
             cand --where 'Keep only batches that match, such as ''crop_type=Tomato''; repeat to add conditions'
             cand --fields 'Fields to write, in this order (a,b,c), or to leave out (-a,-b)'
-            cand --sort 'Sort by a field; `:desc` sorts in descending order [default: order of the service]'
+            cand --sort 'Sort by one or more fields; `:desc` sorts in descending order [default: order of the service]'
             cand --limit 'Stop after N batches'
             cand -o 'File to write; `.gz` or `.zst` compresses it [default: standard output]'
             cand --output 'File to write; `.gz` or `.zst` compresses it [default: standard output]'

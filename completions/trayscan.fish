@@ -49,7 +49,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l end -l unti
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l period -d 'One period, such as yesterday, last-month, 2026-W18 or 2026-Q2' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l where -d 'Keep only batches that match, such as \'crop_type=Tomato\'; repeat to add conditions' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l fields -d 'Fields to write, in this order (a,b,c), or to leave out (-a,-b)' -r -f
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sort -d 'Sort by a field; `:desc` sorts in descending order [default: order of the service]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sort -d 'Sort by one or more fields; `:desc` sorts in descending order [default: order of the service]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l limit -d 'Stop after N batches' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s o -l output -d 'File to write; `.gz` or `.zst` compresses it [default: standard output]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s f -l format -d 'Output format [default: from the extension of FILE]' -r -f -a "json\t''

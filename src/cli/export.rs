@@ -49,8 +49,12 @@ pub(crate) struct ExportArgs {
     )]
     pub(crate) fields: Option<String>,
 
-    /// Sort by a field; `:desc` sorts in descending order [default: order of the service]
-    #[arg(long, value_name = "FIELD[:desc]", help_heading = "Selection")]
+    /// Sort by one or more fields; `:desc` sorts in descending order [default: order of the service]
+    ///
+    /// `crop_type,avg_usable_seedling_rate:desc` sorts by crop, and by rate within each crop. Batches that are
+    /// equal in all fields are sorted by batch_creation_date, then by batch_id. Nulls are last, also in
+    /// descending order.
+    #[arg(long, value_name = "FIELD[:desc],…", help_heading = "Selection")]
     pub(crate) sort: Option<String>,
 
     /// Stop after N batches

@@ -72,7 +72,7 @@ pub(crate) async fn run(
         ..Counts::default()
     };
     let mut received = ReceivedPages::new();
-    let mut sorter = selection.sorting.map(Sorter::new);
+    let mut sorter = selection.sorting.clone().map(Sorter::new);
     let limit = selection.limit.unwrap_or(u64::MAX);
     'pages: while selection.sorting.is_some() || counts.written < limit {
         let Some(page) = pages.next().await? else {

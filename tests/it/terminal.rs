@@ -127,7 +127,9 @@ fn progress_is_drawn_on_a_terminal_and_cleared_at_the_end() {
     let last = shown.trim_end().rsplit(['\n', '\r']).next().unwrap();
     assert!(last.contains("250 batches (") && !last.contains(PROGRESS));
     // After it, `^C` still fits on the line, which is then cleared as a whole.
-    let drawn = shown.split("\u{1b}[2K").filter(|line| line.contains(PROGRESS));
+    let drawn = shown
+        .split("\u{1b}[2K")
+        .filter(|line| line.contains(PROGRESS));
     for line in drawn {
         let width = line.trim_end_matches('\r').width();
         assert!((40..=78).contains(&width), "{width}: {line:?}");

@@ -5,41 +5,77 @@ use crate::batch::decimal;
 use crate::batch::timestamp::Timestamp;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType};
 use crate::error::{self, Failure};
+use crate::text;
 
-/// One `--sort` option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The order of `--sort`: several keys, the most important first.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sorting {
+    pub(crate) keys: Vec<SortKey>,
+}
+
+/// One field to sort by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SortKey {
     pub(crate) column: usize,
     pub(crate) descending: bool,
 }
 
 impl Sorting {
-    /// Parses `FIELD`, `FIELD:asc` or `FIELD:desc`.
-    pub(crate) fn parse(word: &str) -> Result<Self, Failure> {
-        let (name, direction) = word.split_once(':').unwrap_or((word, "asc"));
-        let descending = match direction {
-            "asc" => false,
-            "desc" => true,
-            _ => {
+    /// Parses `A,B:desc,C:asc`.
+    pub(crate) fn parse(words: &str) -> Result<Self, Failure> {
+        let mut keys: Vec<SortKey> = Vec::new();
+        for word in words.split(',').map(str::trim) {
+            let key = SortKey::parse(word, words)?;
+            if keys.iter().any(|other| other.column == key.column) {
+                let name = COLUMNS[key.column].name;
                 return Err(Failure::new(
                     error::Kind::Usage,
-                    format!("`--sort {word}`: unknown direction"),
+                    format!("`--sort` names `{name}` twice"),
                 )
-                .hint("write FIELD, or FIELD:desc for the largest first"));
+                .hint("name each field once"));
             }
-        };
-        Ok(Self {
-            column: field(name)?,
-            descending,
-        })
+            keys.push(key);
+        }
+        Ok(Self { keys })
     }
 
     /// Appends the key of `batch` to `key`. Keys compare, byte by byte, as their batches do: those without a value
     /// are last, and ties are broken by creation date and id.
     pub(crate) fn write_key(&self, batch: &Batch, key: &mut Vec<u8>) {
-        write_key(batch, self.column, self.descending, key);
+        for SortKey { column, descending } in &self.keys {
+            write_key(batch, *column, *descending, key);
+        }
         write_key(batch, CREATION_DATE, false, key);
         write_key(batch, BATCH_ID, false, key);
+    }
+}
+
+impl SortKey {
+    /// Parses `FIELD`, `FIELD:asc` or `FIELD:desc`, one of the `words` of the flag.
+    fn parse(word: &str, words: &str) -> Result<Self, Failure> {
+        let usage = |why: &str| {
+            let message = format!("`--sort {}`: {why}", text::brief(words));
+            Failure::new(error::Kind::Usage, message)
+        };
+        let (name, direction) = word.split_once(':').unwrap_or((word, "asc"));
+        if name.is_empty() {
+            return Err(usage("a field is missing")
+                .hint("write one field, or several with commas: `--sort crop_type,batch_name`"));
+        }
+        let column = field(name)?;
+        let descending = match direction {
+            "asc" => false,
+            "desc" => true,
+            _ => {
+                let direction = text::brief(direction);
+                return Err(
+                    usage(&format!("unknown direction `{direction}`")).hint(format!(
+                        "write `{name}`, or `{name}:desc` for the largest first"
+                    )),
+                );
+            }
+        };
+        Ok(Self { column, descending })
     }
 }
 
@@ -82,7 +118,7 @@ mod tests {
     use crate::batch::find_column;
     use proptest::prelude::*;
 
-    fn key(sorting: Sorting, batch: &Batch) -> Vec<u8> {
+    fn key(sorting: &Sorting, batch: &Batch) -> Vec<u8> {
         let mut key = Vec::new();
         sorting.write_key(batch, &mut key);
         key
@@ -128,13 +164,82 @@ mod tests {
                 };
                 let ties = by(CREATION_DATE).then(by(BATCH_ID));
                 let sorting = Sorting::parse(word).expect(word);
-                let keys = |sorting| key(sorting, &batches[0]).cmp(&key(sorting, &batches[1]));
-                prop_assert_eq!(keys(sorting), by(column).then(ties), "{}", word);
+                let keys = |sorting: &Sorting| key(sorting, &batches[0]).cmp(&key(sorting, &batches[1]));
+                prop_assert_eq!(keys(&sorting), by(column).then(ties), "{}", word);
                 let has_null = batches.iter().any(|batch| batch.typed(column).is_none());
                 let reversed = if has_null { by(column) } else { by(column).reverse() };
-                let descending = Sorting { descending: true, ..sorting };
-                prop_assert_eq!(keys(descending), reversed.then(ties), "{}", word);
+                let descending = Sorting::parse(&format!("{word}:desc")).expect(word);
+                prop_assert_eq!(keys(&descending), reversed.then(ties), "{}", word);
             }
+        }
+    }
+
+    #[test]
+    fn later_keys_decide_between_equal_ones() {
+        let batches = [
+            [
+                ("batch_id", "\"a\""),
+                ("crop_type", "\"Leek\""),
+                ("number_of_images", "9"),
+            ],
+            [
+                ("batch_id", "\"b\""),
+                ("crop_type", "null"),
+                ("number_of_images", "12"),
+            ],
+            [
+                ("batch_id", "\"c\""),
+                ("crop_type", "\"Kale\""),
+                ("number_of_images", "9"),
+            ],
+            [
+                ("batch_id", "\"d\""),
+                ("crop_type", "\"Leek\""),
+                ("number_of_images", "12"),
+            ],
+            [
+                ("batch_id", "\"e\""),
+                ("crop_type", "\"Leek\""),
+                ("number_of_images", "9"),
+            ],
+        ]
+        .map(|changes| batch(&changes));
+        for (words, expected) in [
+            ("crop_type,number_of_images", "caedb"),
+            ("crop_type,number_of_images:desc", "cdaeb"),
+            ("crop_type:desc, number_of_images:asc", "aedcb"),
+            ("number_of_images,crop_type:desc", "aecdb"),
+            ("number_of_images:desc,crop_type", "dbcae"),
+            ("crop_type,batch_id:desc", "cedab"),
+        ] {
+            let sorting = Sorting::parse(words).expect(words);
+            let mut sorted = batches.to_vec();
+            sorted.sort_by_key(|batch| key(&sorting, batch));
+            let ids: String = sorted.iter().map(Batch::id).collect();
+            assert_eq!(ids, expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        for (words, why) in [
+            ("", "a field is missing"),
+            ("crop_type,", "a field is missing"),
+            (",crop_type", "a field is missing"),
+            (":desc", "a field is missing"),
+            ("crop", "there is no field `crop`"),
+            ("crop_type,crop", "there is no field `crop`"),
+            ("crop_type:down", "unknown direction `down`"),
+            ("crop_type:", "unknown direction ``"),
+            ("crop_type:desc:asc", "unknown direction `desc:asc`"),
+            ("-crop_type", "there is no field `-crop_type`"),
+            (
+                "crop_type,batch_id,crop_type:desc",
+                "`--sort` names `crop_type` twice",
+            ),
+        ] {
+            let message = Sorting::parse(words).expect_err(words).to_string();
+            assert!(message.contains(why), "{words}: {message}");
         }
     }
 
@@ -147,7 +252,7 @@ mod tests {
                 .iter()
                 .map(|rate| batch(&[("avg_germination_rate", rate)]))
                 .collect();
-            batches.sort_by_key(|batch| key(sorting, batch));
+            batches.sort_by_key(|batch| key(&sorting, batch));
             let column = find_column("avg_germination_rate").expect("a field");
             batches
                 .iter()

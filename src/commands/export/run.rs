@@ -196,7 +196,7 @@ impl OpenOutputs {
             range: request.batches.range.describe(),
             filters: filters(args),
             source: base_url.unwrap_or_default(),
-            sorting: request.sorting,
+            sorting: request.sorting.clone(),
         });
         let (destination, storage) = (&request.destination, &context.storage);
         let options = writer_options(args, request, &info);
@@ -399,7 +399,7 @@ impl OpenOutputs {
             _ => source.pages(request.batches.range, order, args.selection.lenient)?,
         };
         let selection = Selection {
-            sorting: request.sorting,
+            sorting: request.sorting.clone(),
             limit: args.limit,
             live: self.live,
             ..request.batches.selection()

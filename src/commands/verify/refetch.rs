@@ -153,7 +153,7 @@ impl Refetch {
         sink: &mut ComparingSink,
     ) -> anyhow::Result<String> {
         let source = &self.source;
-        let sorting = expected.and_then(|expected| expected.sorting);
+        let sorting = expected.and_then(|expected| expected.sorting.clone());
         let limit = expected.and_then(Expected::limit);
         let selection = Selection {
             conditions: expected.map_or_else(Vec::new, |expected| expected.conditions.clone()),
@@ -163,7 +163,7 @@ impl Refetch {
         };
         log::info!("requesting {} from {}", self.range.asked(), source.name());
         // As in the export: with a limit, the order decides which batches arrive.
-        let order = PageOrder::for_export(sorting.is_some(), limit.is_some());
+        let order = PageOrder::for_export(selection.sorting.is_some(), limit.is_some());
         let lenient = expected.is_some_and(Expected::lenient);
         let mut pages = source.pages(self.range, order, lenient)?;
         let ran = source.run(&mut pages, sink, &selection, self.progress, false);

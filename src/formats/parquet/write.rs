@@ -65,7 +65,7 @@ impl Parquet {
                 .with_fields(types)
                 .build()
         });
-        let order = RowOrder::new(fields, info.sorting);
+        let order = RowOrder::new(fields, info.sorting.as_ref());
         let writer = schema.and_then(|schema| {
             let properties = properties(&columns, order.declared(&columns), GROUP_ROWS);
             let properties = Arc::new(properties);

@@ -1,6 +1,7 @@
 //! Conditions, fields, order and limit.
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::{texts, values, with, written};
 use crate::data::moment;
@@ -209,6 +210,8 @@ fn selection_errors_are_reported_before_any_request() {
         (&["--fields", "batch_id,-comment"], "--fields"),
         (&["--sort", "crop"], "there is no field `crop`"),
         (&["--sort", "crop_type:down"], "unknown direction"),
+        (&["--sort", "crop_type,crop_type:desc"], "twice"),
+        (&["--sort", "crop_type,,comment"], "a field is missing"),
         (&["--limit", "few"], "--limit"),
     ] {
         let stub = FakeService::empty();
@@ -343,6 +346,62 @@ fn sorting_is_by_value_and_then_by_age() {
             assert_eq!(ids(&few), ids(&expected[..7]), "{word}");
         }
     }
+}
+
+#[test]
+fn several_fields_sort_one_after_another() {
+    let server = with(&["--batches", "400"], &["shuffle"]);
+    let folder = TempDir::new().unwrap();
+    let archive = folder.path().join("a.db").display().to_string();
+    let synced = trayscan(&["sync", &archive]).service(&server).output();
+    assert_eq!(synced.code, Some(0), "{synced:?}");
+    let mut expected = server.flat("");
+    expected.sort_by_cached_key(|batch| {
+        let crop = text(batch, "crop_type").map(str::to_owned);
+        let images = -batch["number_of_images"].as_i64().unwrap();
+        let warnings = batch["warnings"] == true;
+        let age = (moment(batch), batch["batch_id"].to_string());
+        ((crop.is_none(), crop), images, warnings, age)
+    });
+    let expected = ids(&expected);
+    let order = "crop_type,number_of_images:desc,warnings:asc";
+    assert!(ids(&values(&server, &["--sort", order])) == expected);
+    let args = [
+        "export",
+        "--archive",
+        &archive,
+        "--sort",
+        order,
+        "-f",
+        "ndjson",
+    ];
+    let found = trayscan(&args).output().stdout;
+    let found: Vec<Value> = found
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(ids(&found) == expected);
+    // Each file of a partitioned export has that order.
+    let template = folder.path().join("{year}.ndjson").display().to_string();
+    let args = [
+        "export",
+        "--archive",
+        &archive,
+        "--sort",
+        order,
+        "-o",
+        &template,
+    ];
+    assert_eq!(trayscan(&args).output().code, Some(0));
+    let file = std::fs::read_to_string(folder.path().join("2026.ndjson")).unwrap();
+    let in_2026: Vec<Value> = file
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_2026 = found
+        .into_iter()
+        .filter(|batch| moment(batch).starts_with("2026"));
+    assert!(ids(&in_2026) == ids(&of_2026.collect::<Vec<_>>()));
 }
 
 #[test]

@@ -21,12 +21,11 @@ pub(super) struct RowOrder {
 }
 
 impl RowOrder {
-    pub(super) fn new(fields: &Fields, sorting: Option<Sorting>) -> Self {
-        let given = sorting.map(|sorting| (sorting.column, sorting.descending));
+    pub(super) fn new(fields: &Fields, sorting: Option<&Sorting>) -> Self {
+        let given = sorting.into_iter().flat_map(|sorting| &sorting.keys);
+        let given = given.map(|key| (key.column, key.descending));
         // `--sort` breaks ties in this order, too.
-        let all = given
-            .into_iter()
-            .chain([(CREATION_DATE, false), (BATCH_ID, false)]);
+        let all = given.chain([(CREATION_DATE, false), (BATCH_ID, false)]);
         let mut keys: Vec<(usize, bool)> = Vec::new();
         for (column, descending) in all {
             // If this column is not in the file, the keys after it do not describe an order.
@@ -39,7 +38,7 @@ impl RowOrder {
         }
         Self {
             keys,
-            is_given: given.is_some(),
+            is_given: sorting.is_some(),
         }
     }
 
@@ -160,7 +159,7 @@ mod tests {
             let columns: Vec<ColumnBuffer> =
                 columns.iter().copied().map(ColumnBuffer::field).collect();
             let names = columns.iter().filter_map(|buffer| buffer.column);
-            let order = RowOrder::new(&fields(&names.collect::<Vec<_>>()), sorting);
+            let order = RowOrder::new(&fields(&names.collect::<Vec<_>>()), sorting.as_ref());
             let declared = order.declared(&columns).unwrap_or_default().into_iter();
             let keys = declared.map(|key| (key.column_idx, key.descending));
             keys.collect::<Vec<_>>()
@@ -178,6 +177,14 @@ mod tests {
         assert_eq!(
             declared(&all, Some("batch_creation_date:desc")),
             [(2, true), (1, false)]
+        );
+        assert_eq!(
+            declared(&all, Some("batch_id:desc,number_of_images")),
+            [(1, true), (0, false), (2, false)]
+        );
+        assert_eq!(
+            declared(&all, Some("number_of_images,crop_type,batch_id")),
+            [(0, false)]
         );
         // Sorted by a column that is not in the file, or not sorted at all.
         assert_eq!(declared(&all, Some("crop_type")), []);
