@@ -47,6 +47,10 @@ mod lifecycle;
 // Wrong command lines, broken outputs, panics.
 mod errors;
 
+// The first steps in the README.
+#[cfg(unix)]
+mod stories;
+
 // `-q`, `-v` and `--message-format`.
 #[cfg(unix)]
 mod messages;
