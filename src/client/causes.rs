@@ -12,6 +12,10 @@ pub(crate) enum TlsProblem {
     Untrusted(&'static str),
     /// The response is not TLS.
     NotTls,
+    /// The service speaks plain http.
+    PlainHttp,
+    /// The request was plain http, and the service speaks TLS.
+    ExpectsTls,
     /// There is no TLS version in common.
     Version,
     /// There is no cipher, key exchange or signature algorithm in common.
@@ -40,7 +44,7 @@ impl TlsProblem {
 }
 
 /// Returns the TLS error in one link of an error chain.
-fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+pub(super) fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut cause = cause;
     // An I/O error hides its inner error from the chain, and may wrap another I/O error.
     while let Some(inner) = cause
@@ -50,6 +54,13 @@ fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
         cause = inner;
     }
     cause.downcast_ref()
+}
+
+/// Returns whether the response was not HTTP.
+pub(super) fn is_not_http(error: &(dyn Error + 'static)) -> bool {
+    let mut causes =
+        anyhow::Chain::new(error).filter_map(|cause| cause.downcast_ref::<hyper::Error>());
+    causes.any(hyper::Error::is_parse)
 }
 
 /// Returns whether the service certainly did not process a request over HTTP/2 (RFC 9113, section 8.7): it

@@ -1,5 +1,6 @@
-//! Extra certificates to trust, from a file in PEM format.
+//! Certificate authorities to trust: extra ones from a file in PEM format, and a system that has none.
 
+use std::error::Error;
 use std::fs::File;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::bounded::ReadLimit;
+use super::causes::tls_error;
 use crate::error::{Failure, Kind};
 
 /// Reads a file with at least one certificate.
@@ -27,4 +29,23 @@ pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'stati
         Ok(_) => Err(failure()),
         Err(error) => Err(failure().caused_by(error)),
     }
+}
+
+/// Returns whether TLS could not be prepared because the system has no certificate authorities, as in some containers.
+pub(crate) fn lacks_authorities(error: &(dyn Error + 'static)) -> bool {
+    // The verifier of the system has no other error of this kind; a test pins it.
+    let mut causes = anyhow::Chain::new(error).filter_map(tls_error);
+    causes.any(|error| matches!(error, rustls::Error::General(_)))
+}
+
+/// What to say about that, and a hint.
+pub(crate) fn no_authorities() -> (&'static str, &'static str) {
+    let is_set = |name| std::env::var_os(name).is_some();
+    let hint = if is_set("SSL_CERT_FILE") || is_set("SSL_CERT_DIR") {
+        "check SSL_CERT_FILE and SSL_CERT_DIR; or unset them and install the package ca-certificates, or name a CA certificate with `--ca-cert`"
+    } else {
+        "install the package ca-certificates, or name a CA certificate with `--ca-cert`"
+    };
+    let message = "no certificate authorities were found on this system, and TLS needs them";
+    (message, hint)
 }

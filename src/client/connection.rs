@@ -5,9 +5,10 @@ use std::io;
 use std::time::Duration;
 
 use super::base_url::BaseUrl;
-use super::causes::{TlsProblem, root};
+use super::causes::{TlsProblem, is_not_http, root};
 use super::error::{Fault, LostConnection, ProxyRefusal, TlsFailure};
 use super::proxy::ProxyServer;
+use super::sniff::{speaks_http, speaks_tls};
 use super::tunnel;
 
 /// Returns why a request got no response.
@@ -23,6 +24,10 @@ pub(super) async fn classify(
     // Our own message contains the address, without its query.
     let error = error.without_url();
     let cause = root(&error).into();
+    let is_plain = !base_url.is_https() && proxy.is_none();
+    if is_plain && is_not_http(&error) && speaks_tls(base_url).await {
+        return Fault::Tls(TlsFailure::expects_tls(base_url, cause));
+    }
     if !error.is_connect() {
         let what = "the connection failed".to_owned();
         return Fault::Connection(LostConnection { what, cause });
@@ -30,13 +35,17 @@ pub(super) async fn classify(
     // Through a tunnel, TLS with the service fails with an I/O error; every other error is the proxy's.
     let connector = error.source().and_then(Error::source);
     let is_tunneled = base_url.is_https() && connector.is_some_and(<dyn Error>::is::<io::Error>);
+    let is_proxied = proxy.is_some();
     let proxy = proxy.filter(|_| !is_tunneled);
     let target = base_url.address();
     if let Some(problem) = TlsProblem::of(&error) {
-        let peer = proxy.map_or_else(
-            || "the service".to_owned(),
-            |proxy| format!("the proxy {}", proxy.address()),
-        );
+        let (problem, peer) = match proxy {
+            Some(proxy) => (problem, format!("the proxy {}", proxy.address())),
+            None if problem == TlsProblem::NotTls && !is_proxied && speaks_http(base_url).await => {
+                (TlsProblem::PlainHttp, target)
+            }
+            None => (problem, "the service".to_owned()),
+        };
         return Fault::Tls(TlsFailure {
             problem,
             peer,

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::base_url::BaseUrl;
 use super::causes::TlsProblem;
+use super::certificates::no_authorities;
 use crate::error::{Failure, Kind, Sent};
 
 /// What went wrong.
@@ -35,6 +37,8 @@ pub(crate) enum Fault {
     Garbled,
     /// There is no TLS connection, and a retry does not help.
     Tls(TlsFailure),
+    /// TLS has no certificate authorities to trust; nothing was sent.
+    NoAuthorities,
     /// A redirect to another host; the text is its origin.
     Elsewhere(String),
     /// A redirect within the service that is not followed.
@@ -72,7 +76,11 @@ impl ServiceError {
             | Fault::Incomplete
             | Fault::Garbled => true,
             Fault::Proxy(refusal) => !refusal.is_final(),
-            Fault::Tls(_) | Fault::Elsewhere(_) | Fault::Moved { .. } | Fault::Broken(_) => false,
+            Fault::Tls(_)
+            | Fault::NoAuthorities
+            | Fault::Elsewhere(_)
+            | Fault::Moved { .. }
+            | Fault::Broken(_) => false,
         }
     }
 
@@ -131,6 +139,7 @@ impl ServiceError {
             | Fault::Garbled
             | Fault::Moved { .. }
             | Fault::Broken(_) => Kind::Protocol,
+            Fault::NoAuthorities => Kind::Usage,
             Fault::Tls(_) | Fault::Elsewhere(_) => Kind::Unsafe,
         }
     }
@@ -138,6 +147,7 @@ impl ServiceError {
     /// Returns the message for the user, and a hint.
     fn advice(&self, kind: Kind) -> (String, String) {
         let (message, hint) = match (&self.fault, kind) {
+            (Fault::NoAuthorities, _) => no_authorities(),
             (Fault::Proxy(refusal), _) => return refusal.advice(),
             (Fault::Tls(failure), _) => {
                 let (message, hint) = failure.advice();
@@ -250,6 +260,7 @@ impl fmt::Display for ServiceError {
             }
             Fault::Garbled => write!(f, "{request}: the response cannot be decompressed"),
             Fault::Tls(failure) => write!(f, "{request}: no TLS connection to {}", failure.peer),
+            Fault::NoAuthorities => write!(f, "{request} was not sent"),
             Fault::Elsewhere(place) => write!(f, "{request} was redirected to {place}"),
             Fault::Moved { status, path } => {
                 write!(f, "{request} answered {status} and redirects to {path}")
@@ -342,12 +353,21 @@ impl fmt::Display for ProxyRefusal {
 #[derive(Debug)]
 pub(crate) struct TlsFailure {
     pub(super) problem: TlsProblem,
-    /// The other side: `the service`, or the proxy with its address.
+    /// The other side: `the service`, or the proxy with its address. Only the address if the scheme is wrong.
     pub(super) peer: String,
     pub(super) cause: Box<dyn Error + Send + Sync>,
 }
 
 impl TlsFailure {
+    /// The request was plain http, and the service speaks TLS.
+    pub(super) fn expects_tls(base_url: &BaseUrl, cause: Box<dyn Error + Send + Sync>) -> Self {
+        Self {
+            problem: TlsProblem::ExpectsTls,
+            peer: base_url.address(),
+            cause,
+        }
+    }
+
     /// Returns the message for the user, and a hint.
     pub(super) fn advice(&self) -> (String, &'static str) {
         let peer = &self.peer;
@@ -355,6 +375,14 @@ impl TlsFailure {
             TlsProblem::Untrusted(hint) => {
                 (format!("the certificate of {peer} is not trusted"), hint)
             }
+            TlsProblem::PlainHttp => (
+                format!("the service at {peer} speaks plain http; use http://{peer}"),
+                "change the base URL; plain http to another machine also needs `--allow-http`",
+            ),
+            TlsProblem::ExpectsTls => (
+                format!("the service at {peer} expects TLS; use https://{peer}"),
+                "change the base URL",
+            ),
             TlsProblem::NotTls => (
                 format!("{peer} does not speak TLS on this port"),
                 "is the address http:// instead of https://?",

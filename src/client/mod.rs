@@ -28,6 +28,7 @@ mod connection;
 mod error;
 mod html;
 mod redact;
+mod sniff;
 mod tunnel;
 
 // Files from the user, read with limits.

@@ -40,6 +40,15 @@ impl Route {
         Self::choose(base_url, |name| std::env::var_os(name))
     }
 
+    /// Returns whether the connection to the proxy may use TLS. The operating system may name any proxy.
+    pub(crate) fn may_use_tls(&self) -> bool {
+        match self {
+            Self::Direct => false,
+            Self::System => cfg!(any(windows, target_os = "macos")),
+            Self::Proxy(proxy) => proxy.url.scheme() == "https",
+        }
+    }
+
     fn choose(
         base_url: &BaseUrl,
         environment: impl Fn(&str) -> Option<OsString>,

@@ -12,13 +12,14 @@ use super::base_url::BaseUrl;
 use super::body::{ACCEPTED, Body};
 use super::buffers::Buffers;
 use super::causes::is_unprocessed;
-use super::certificates::read_certificates;
+use super::certificates::{lacks_authorities, read_certificates};
 use super::connection::classify;
 use super::crypto;
-use super::error::{Fault, ProxyRefusal, ServiceError};
+use super::error::{Fault, ProxyRefusal, ServiceError, TlsFailure};
 use super::options::ClientOptions;
 use super::proxy::{ProxyServer, Route};
 use super::redact;
+use super::sniff::speaks_tls;
 use crate::batch::json::split::ParseError;
 use crate::error::{Failure, Kind};
 use crate::secret::{Secret, conceal};
@@ -69,7 +70,8 @@ impl Request {
 }
 
 pub(crate) struct Http {
-    client: Client,
+    /// `None` if TLS has no certificate authorities to trust.
+    client: Option<Client>,
     proxy: Option<ProxyServer>,
     base_url: BaseUrl,
     timeout: Duration,
@@ -97,8 +99,9 @@ impl Http {
             .retry(reqwest::retry::never())
             .connect_timeout(timeout)
             .read_timeout(timeout);
-        if base_url.is_loopback() && !base_url.is_https() {
-            // Loading all certificates of the system takes longer than a request to this machine.
+        let route = Route::to(base_url)?;
+        if !base_url.is_https() && !route.may_use_tls() {
+            // There may be none, and loading them takes longer than a request to this machine.
             builder = builder.tls_certs_only([]);
         }
         let setup_failure = |error: reqwest::Error| {
@@ -106,7 +109,7 @@ impl Http {
             Failure::new(Kind::Internal, "cannot prepare the connection")
                 .caused_by(error.without_url())
         };
-        let proxy = match Route::to(base_url)? {
+        let proxy = match route {
             Route::System => None,
             Route::Direct => {
                 builder = builder.no_proxy();
@@ -125,7 +128,11 @@ impl Http {
             let certificates: Result<Vec<_>, _> = certificates.collect();
             builder = builder.tls_certs_merge(certificates.map_err(setup_failure)?);
         }
-        let client = builder.build().map_err(setup_failure)?;
+        let client = match builder.build() {
+            Ok(client) => Some(client),
+            Err(error) if lacks_authorities(&error) => None,
+            Err(error) => return Err(setup_failure(error)),
+        };
         Ok(Self {
             client,
             proxy,
@@ -183,6 +190,11 @@ impl Http {
             })));
         }
         let status = inner.status().as_u16();
+        if self.is_page_of_tls_port(request, &inner).await {
+            let cause = "the service answered 400 to plain http".into();
+            let failure = TlsFailure::expects_tls(&self.base_url, cause);
+            return Err(request.failed(Fault::Tls(failure)));
+        }
         // A compressed body grows; a reused buffer often has the right size already.
         let content_length = inner.content_length();
         let content_length = content_length.and_then(|length| usize::try_from(length).ok());
@@ -222,6 +234,18 @@ impl Http {
         Ok(response)
     }
 
+    /// Returns whether `response` is the page that some servers send if a request to a TLS port is plain http.
+    async fn is_page_of_tls_port(&self, request: &Request, response: &reqwest::Response) -> bool {
+        let content_type = response.headers().get(header::CONTENT_TYPE);
+        let is_json = content_type.is_some_and(|value| value.as_bytes().ends_with(b"json"));
+        response.status() == StatusCode::BAD_REQUEST
+            && request.form.is_some()
+            && !is_json
+            && !self.base_url.is_https()
+            && self.proxy.is_none()
+            && speaks_tls(&self.base_url).await
+    }
+
     /// Sends `request` until it was processed; returns the response without its body.
     async fn transmit(
         &self,
@@ -229,11 +253,14 @@ impl Http {
         url: &Url,
         deadline: tokio::time::Instant,
     ) -> Result<reqwest::Response, ServiceError> {
+        let Some(client) = &self.client else {
+            return Err(request.failed(Fault::NoAuthorities));
+        };
         self.stats.requests.add(1);
         let started = Instant::now();
         let mut resends = 0;
         loop {
-            let built = self.build(request, url);
+            let built = Self::build(client, request, url);
             let sent = timeout_at(deadline, built.send()).await;
             if let Ok(Ok(response)) = sent {
                 return Ok(response);
@@ -261,9 +288,8 @@ impl Http {
         }
     }
 
-    fn build(&self, request: &Request, url: &Url) -> RequestBuilder {
-        let mut builder = self
-            .client
+    fn build(client: &Client, request: &Request, url: &Url) -> RequestBuilder {
+        let mut builder = client
             .request(request.method.clone(), url.clone())
             .header(header::ACCEPT, HeaderValue::from_static("application/json"))
             .header(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));

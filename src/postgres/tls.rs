@@ -15,7 +15,7 @@ use rustls_platform_verifier::Verifier;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Security, TableAddress};
-use crate::client::certificates::read_certificates;
+use crate::client::certificates::{lacks_authorities, no_authorities, read_certificates};
 use crate::client::crypto;
 use crate::error::{Failure, Kind};
 
@@ -32,7 +32,14 @@ pub(super) fn connector(
         (Security::VerifyFull | Security::VerifyCa, None) => {
             let also = also.map_or_else(|| Ok(Vec::new()), read_certificates)?;
             let system = Verifier::new_with_extra_roots(also, Arc::clone(&provider));
-            Some(Arc::new(system.map_err(unprepared)?) as Arc<dyn ServerCertVerifier>)
+            let system = system.map_err(|error| {
+                if lacks_authorities(&error) {
+                    let (message, hint) = no_authorities();
+                    return Failure::new(Kind::Usage, message).hint(hint);
+                }
+                unprepared(error)
+            })?;
+            Some(Arc::new(system) as Arc<dyn ServerCertVerifier>)
         }
         // Like libpq: a named authority is always checked, even with `require`.
         (Security::VerifyFull | Security::VerifyCa | Security::Require, Some(path)) => {

@@ -212,7 +212,11 @@ impl VersionCheck<'_> {
 fn has_no_connection(error: &ServiceError) -> bool {
     matches!(
         error.fault,
-        Fault::Connection(_) | Fault::TimedOut(_) | Fault::Proxy(_) | Fault::Tls(_)
+        Fault::Connection(_)
+            | Fault::TimedOut(_)
+            | Fault::Proxy(_)
+            | Fault::Tls(_)
+            | Fault::NoAuthorities
     )
 }
 
@@ -236,6 +240,7 @@ fn report_no_connection(
             results.ok("connection", format!("{} answers", base_url.host()))?;
             results.failed("TLS", error.into(), true)
         }
+        Fault::NoAuthorities => results.failed("TLS", error.into(), true),
         _ => results.failed("connection", error.into(), true),
     }
 }

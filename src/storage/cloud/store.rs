@@ -20,7 +20,7 @@ use super::credentials::{self, set};
 use super::orphans::{Signer, Uploads};
 use super::requests::{self, attempt};
 use super::transport::Transport;
-use crate::client::certificates::read_certificates;
+use crate::client::certificates::{lacks_authorities, no_authorities, read_certificates};
 use crate::client::retry::RetryPolicy;
 use crate::client::{BaseUrl, ClientOptions};
 use crate::error::{Failure, Kind};
@@ -257,6 +257,10 @@ fn open(address: &ObjectAddress, state: &CloudState) -> Result<Opened, Failure> 
         }
     };
     opened.map_err(|error| {
+        if lacks_authorities(&error) {
+            let (message, hint) = no_authorities();
+            return Failure::new(Kind::Usage, message).hint(hint);
+        }
         Failure::new(
             Kind::Usage,
             format!("the settings for `{address}` are not valid"),

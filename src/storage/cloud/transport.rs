@@ -25,6 +25,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use super::error::StoreError;
 use super::orphans::ObjectUri;
+use crate::client::certificates::lacks_authorities;
 use crate::client::crypto;
 
 /// The size limit of a response that is not data.
@@ -51,19 +52,28 @@ impl HttpConnector for Transport {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let allow_http = options.get_config_value(&ClientConfigKey::AllowHttp);
         crypto::install();
-        let client = Client::builder()
-            .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .http1_only()
-            .https_only(allow_http.as_deref() != Some("true"))
-            .connect_timeout(self.timeout)
-            .tls_certs_merge(self.certificates.iter().cloned())
-            .build()
-            .map_err(|error| object_store::Error::Generic {
-                store: "HTTP client",
-                source: Box::new(error.without_url()),
-            })?;
+        let allow_http = allow_http.as_deref() == Some("true");
+        let builder = || {
+            Client::builder()
+                .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))
+                .redirect(redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .http1_only()
+                .https_only(!allow_http)
+                .connect_timeout(self.timeout)
+                .tls_certs_merge(self.certificates.iter().cloned())
+        };
+        let client = match builder().build() {
+            // Plain http needs no certificates.
+            Err(error) if allow_http && lacks_authorities(&error) => {
+                builder().tls_certs_only([]).build()
+            }
+            built => built,
+        };
+        let client = client.map_err(|error| object_store::Error::Generic {
+            store: "HTTP client",
+            source: Box::new(error.without_url()),
+        })?;
         Ok(HttpClient::new(Connection {
             client,
             timeout: self.timeout,
