@@ -11,6 +11,7 @@ use crate::formats::Format;
 use crate::storage::Compression;
 use crate::storage::Location;
 use crate::terminal;
+use crate::text;
 
 /// The destination of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +90,7 @@ impl Destination {
         };
         refuse_slips(&path, args)?;
         let (compression, inner) = compression(&path);
+        refuse_contradiction(&path, &inner, args.format)?;
         let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
             return Err(usage(format!("cannot tell the format from the name `{}`", path.display()))
                     .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
@@ -170,6 +172,40 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
             .hint("all spreadsheet programs open xlsx files: `-o batches.xlsx`"));
     }
     Ok(())
+}
+
+/// Refuses a name that says another format than `--format`; `inner` is the name without `.gz` or `.zst`.
+fn refuse_contradiction(path: &Path, inner: &Path, format: Option<Format>) -> Result<(), Failure> {
+    let (Some(format), Some(named)) = (format, by_ending(inner)) else {
+        return Ok(());
+    };
+    // Singer messages are lines of JSON.
+    let is_singer = format == Format::Singer && matches!(named, Format::Json | Format::Ndjson);
+    if format == named || is_singer {
+        return Ok(());
+    }
+    let ending = match format {
+        Format::Table => "txt",
+        Format::Singer => "jsonl",
+        other => other.name(),
+    };
+    let packed = path.extension().filter(|_| path != inner);
+    let mut right = inner.with_extension(ending).into_os_string();
+    if let Some(packed) = packed.filter(|_| !format.needs_file()) {
+        right.push(".");
+        right.push(packed);
+    }
+    Err(usage(format!(
+        "`-o {}` is the name of a {} file, but the format is {}",
+        text::one_line(&path.to_string_lossy()),
+        named.name(),
+        format.name()
+    ))
+    .hint(format!(
+        "write `--format {}`, or another name: `-o {}`",
+        named.name(),
+        text::one_line(&right.to_string_lossy())
+    )))
 }
 
 /// Refuses flags that do not apply to a table.
@@ -334,6 +370,59 @@ mod tests {
                 (format, compression),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn a_name_of_another_format_is_refused() {
+        let with = |format: &str, name: &str| {
+            let format = Format::named(format);
+            Destination::new(&OutputArgs {
+                format,
+                ..args(name)
+            })
+        };
+        for (format, name, right) in [
+            ("csv", "a.xlsx", "`-o a.csv`"),
+            ("csv", "a.xlsx.gz", "`-o a.csv.gz`"),
+            ("xlsx", "a.csv.zst", "`-o a.xlsx`"),
+            ("csv", "b.c/A.TSV", "`-o b.c/A.csv`"),
+            ("json", "a.ndjson", "`-o a.json`"),
+            ("ndjson", "a.json", "`-o a.ndjson`"),
+            (
+                "parquet",
+                "lake/{year}/{month}.csv",
+                "`-o lake/{year}/{month}.parquet`",
+            ),
+            ("table", "a.csv", "`-o a.txt`"),
+            ("singer", "a.csv", "`-o a.jsonl`"),
+            ("sqlite", "a.parquet", "`-o a.sqlite`"),
+        ] {
+            let failure = with(format, name).expect_err(name);
+            assert_eq!(failure.kind, Kind::Usage, "{format} {name}");
+            let hint = anyhow::Error::new(failure);
+            let hint = crate::error::hint_of(&hint).unwrap_or_default().to_owned();
+            assert!(hint.contains(right), "{format} {name}: {hint}");
+        }
+        #[cfg(feature = "cloud")]
+        assert!(with("csv", "s3://b/a.parquet").is_err() && with("csv", "s3://b/a.csv.gz").is_ok());
+        for (format, name) in [
+            ("ndjson", "a.jsonl"),
+            ("ndjson", "a.ndjson.gz"),
+            ("singer", "a.jsonl"),
+            ("singer", "a.ndjson"),
+            ("singer", "a.json.zst"),
+            ("sqlite", "a.db"),
+            ("sqlite", "a.sqlite"),
+            ("csv", "a.CSV"),
+            ("csv", "a.txt"),
+            ("csv", "a.dat.gz"),
+            ("json", "a"),
+            ("json", "csv"),
+            ("table", "a.txt"),
+            ("xlsx", "lake/{crop_type}.dat"),
+        ] {
+            assert!(with(format, name).is_ok(), "{format} {name}");
         }
     }
 

@@ -15,7 +15,7 @@ use memchr::memchr;
 
 use super::manifest::ManifestFile;
 use super::pending::Pending;
-use super::template::{Crops, Template};
+use super::template::{Crops, DateGap, Template};
 use crate::batch::Batch;
 use crate::batch::digest::SetDigest;
 use crate::error::{Failure, Kind};
@@ -66,6 +66,8 @@ pub(crate) struct PublishedExport {
 pub(crate) struct PartitionedWriter {
     storage: Storage,
     template: Template,
+    /// The years or months of the batches, the first and another, if the template does not tell them apart.
+    mixed: Option<(DateGap, Vec<String>)>,
     options: PartitionOptions,
     /// The digest of all files.
     digest: Option<SetDigest>,
@@ -121,6 +123,7 @@ impl PartitionedWriter {
             tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
         Ok(Self {
             storage: storage.clone(),
+            mixed: template.gap().map(|gap| (gap, Vec::new())),
             template,
             digest: options.new_digest.as_ref().map(|new| new()),
             options,
@@ -138,6 +141,13 @@ impl PartitionedWriter {
         let only = self.options.only.as_ref();
         if only.is_some_and(|only| !only.contains(&name)) {
             return Ok(());
+        }
+        if let Some((gap, periods)) = &mut self.mixed
+            && periods.len() < 2
+            && let Some(period) = gap.period(batch)
+            && !periods.contains(&period)
+        {
+            periods.push(period);
         }
         let parts = &mut self.parts;
         let index = *self.names.entry(name).or_insert_with_key(|name| {
@@ -187,7 +197,10 @@ impl PartitionedWriter {
         let mut folders = Folders::default();
         let mut part_files = self.temporary_files(&parts, &mut folders)?;
         let mut resolved_paths: HashMap<PathBuf, PathBuf> = HashMap::new();
-        let mut report = WriterReport::default();
+        let mut report = WriterReport {
+            mixed_periods: self.mixed_periods(),
+            ..WriterReport::default()
+        };
         let mut written = Vec::with_capacity(parts.len());
         let mut all = Vec::with_capacity(parts.len());
         for part in parts {
@@ -234,6 +247,19 @@ impl PartitionedWriter {
             report,
             digest: self.digest,
         })
+    }
+
+    /// Describes which years or months are in the same files.
+    fn mixed_periods(&self) -> Option<String> {
+        let (gap, periods) = self.mixed.as_ref()?;
+        let [first, other] = &periods[..] else {
+            return None;
+        };
+        let DateGap { given, missing, .. } = gap;
+        Some(format!(
+            "the name of `-o` has `{given}` but not `{missing}`, so the batches of different years or months, such as \
+             {first} and {other}, are in the same files; add `{missing}` to tell them apart"
+        ))
     }
 
     /// Prepares the temporary files of all parts; `None` if they are objects.

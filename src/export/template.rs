@@ -131,6 +131,30 @@ impl Template {
         Some([from, format!("{prefix}~")])
     }
 
+    /// Returns a placeholder of a date, the one that is missing before it, and the length of that part of a date:
+    /// `{month}` without `{year}` puts the same month of all years into one file. `None` if there is none.
+    pub(super) fn gap(&self) -> Option<DateGap> {
+        let has = |value| self.parts.contains(&TemplatePart::Value(value));
+        let (year, month, day) = (
+            has(Placeholder::Year),
+            has(Placeholder::Month),
+            has(Placeholder::Day),
+        );
+        match (year, month, day) {
+            (_, false, true) => Some(DateGap {
+                given: "{day}",
+                missing: "{month}",
+                length: "YYYY-MM".len(),
+            }),
+            (false, true, _) => Some(DateGap {
+                given: "{month}",
+                missing: "{year}",
+                length: "YYYY".len(),
+            }),
+            _ => None,
+        }
+    }
+
     /// Returns whether the template contains the crop.
     pub(crate) fn has_crops(&self) -> bool {
         self.parts
@@ -185,6 +209,24 @@ impl Template {
         let key = key.rsplit(std::path::is_separator).next();
         let has_key = key.is_some_and(|key| key.len() > 1 && key.find('=') == Some(key.len() - 1));
         has_key && text(Some(index + 1)).starts_with(std::path::is_separator)
+    }
+}
+
+/// A placeholder of a date without the one before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DateGap {
+    pub(super) given: &'static str,
+    pub(super) missing: &'static str,
+    /// The length of a date up to the missing part.
+    length: usize,
+}
+
+impl DateGap {
+    /// Returns the missing part of the date of `batch`, with all before it.
+    pub(super) fn period(self, batch: &Batch) -> Option<String> {
+        let date = batch.typed(CREATION_DATE)?;
+        let date = canonical_date(&date);
+        date.get(..self.length).map(str::to_owned)
     }
 }
 

@@ -147,7 +147,7 @@ fn an_archive_is_never_replaced_by_an_export() {
     let archive = folder.name("archive.db");
     run(&["sync", &archive, "--sandbox", "-q"]).expect(0);
     let before = fs::read(&archive).unwrap();
-    for args in [&["-o", &archive][..], &["-f", "csv", "-o", &archive]] {
+    for args in [&["-o", &archive][..], &["-f", "sqlite", "-o", &archive]] {
         let ended = run(&[&["export", "--sandbox"], args].concat()).expect(8);
         assert!(ended.stderr.contains("is an archive"), "{ended:?}");
     }

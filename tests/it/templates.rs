@@ -387,6 +387,63 @@ fn a_crop_that_starts_with_a_hyphen_is_escaped() {
 }
 
 #[test]
+fn years_and_months_in_the_same_files_draw_a_warning() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    for (template, range, told) in [
+        (
+            "a/{month}.csv",
+            &["--start", "2025"][..],
+            Some("`{month}` but not `{year}`"),
+        ),
+        ("b/{month}.csv", &["--period", "2026"], None),
+        (
+            "c/{year}-{day}.csv",
+            &["--period", "2026"],
+            Some("`{day}` but not `{month}`"),
+        ),
+        ("d/{day}.csv", &["--period", "2026-10"], None),
+        (
+            "e/{month}-{day}.csv",
+            &["--start", "2025"],
+            Some("`{month}` but not `{year}`"),
+        ),
+        ("f/{year}/{month}.csv", &[], None),
+        ("g/{crop_type}.csv", &[], None),
+    ] {
+        let ended = export_template(&server, folder.path(), template, range);
+        assert_eq!(ended.code, Some(0), "{template}: {ended:?}");
+        let warning = ended
+            .stderr
+            .lines()
+            .find(|line| line.starts_with("warning: "));
+        assert_eq!(warning.is_some(), told.is_some(), "{template}: {ended:?}");
+        let told = told.unwrap_or_default();
+        assert!(
+            warning.unwrap_or_default().contains(told),
+            "{template}: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_manifest_name_has_no_placeholders() {
+    let stub = FakeService::empty();
+    for manifest in ["{year}.json", "m/{month}/m.json", "{week}.json"] {
+        let args = ["-o", "{year}.csv", "--manifest", manifest];
+        let ended = export(&stub, &args);
+        assert_eq!(ended.code, Some(2), "{manifest}: {ended:?}");
+        assert!(
+            ended
+                .stderr
+                .contains("its name cannot contain placeholders"),
+            "{ended:?}"
+        );
+    }
+    assert!(stub.lines().is_empty());
+}
+
+#[test]
 fn unknown_placeholders_are_refused() {
     let ended = crate::harness::run(&["export", "--sandbox", "-o", "{week}.csv"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");

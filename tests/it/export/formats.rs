@@ -5,12 +5,13 @@ use std::io::{BufReader, Read as _};
 use std::path::Path;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::selection::text;
 use super::{OutputFile, assert_same, batch, texts, with, written};
 use crate::data::moment;
 use crate::fake::{FIELDS, FakeService};
-use crate::harness::{Server, export};
+use crate::harness::{Server, export, trayscan};
 
 #[test]
 fn unknown_fields_are_kept_in_ndjson() {
@@ -377,16 +378,21 @@ fn a_file_equals_standard_output_in_the_format_of_its_extension() {
 }
 
 #[test]
-fn an_explicit_format_overrides_the_file_extension() {
+fn an_extension_that_says_nothing_needs_a_format() {
     let server = Server::start(&[]);
     for (name, format) in [
         ("a.txt", "csv"),
-        ("a.json", "csv"),
+        ("a.json", "singer"),
         ("a.gz", "ndjson"),
         ("a", "table"),
     ] {
         let place = OutputFile::new(name);
         export(&server, &["-o", &place.path, "-f", format]).expect(0);
+        if format == "singer" {
+            // It has the time of the run.
+            assert!(unpacked(&place.path).starts_with("{\"type\":\"SCHEMA\""));
+            continue;
+        }
         let printed = written(&server, &["-f", format]);
         let found = match name {
             "a" => fs::read_to_string(&place.path).unwrap(),
@@ -394,4 +400,28 @@ fn an_explicit_format_overrides_the_file_extension() {
         };
         assert!(found == printed, "{name} {format}");
     }
+}
+
+#[test]
+fn a_name_of_another_format_is_refused_before_any_request() {
+    let stub = FakeService::empty();
+    for (command, format, name) in [
+        ("export", "csv", "a.xlsx"),
+        ("export", "csv", "a.json.gz"),
+        ("export", "parquet", "{year}/a.csv"),
+        ("export", "singer", "a.csv"),
+        ("summary", "json", "a.csv"),
+        ("summary", "csv", "a.json.zst"),
+        ("summary", "table", "a.csv"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join(name).display().to_string();
+        let ended = trayscan(&[command, "-f", format, "-o", &path])
+            .service(&stub)
+            .output();
+        assert_eq!(ended.code, Some(2), "{format} {name}: {ended:?}");
+        assert!(ended.stderr.contains("but the format is"), "{ended:?}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
+    assert!(stub.lines().is_empty());
 }

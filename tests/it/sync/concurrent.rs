@@ -249,7 +249,7 @@ fn an_export_never_overwrites_an_archive() {
     let link = shelf.folder.path().join("link.csv");
     symlink(&shelf.path, &link).unwrap();
     for flags in [
-        &["-f", "csv", "-o", path][..],
+        &["-f", "sqlite", "-o", path][..],
         &["-o", link.to_str().unwrap()],
         &["-f", "csv", "--manifest", path],
     ] {
