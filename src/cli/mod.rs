@@ -34,6 +34,9 @@ mod early;
 // Explains mistakes.
 mod usage;
 
+// What `--version` prints.
+mod version;
+
 use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
@@ -252,15 +255,17 @@ pub(crate) fn parse(args: &[OsString], color: When) -> Result<Cli, Stop> {
         None => arg,
     });
     let mut command = without_empty_variables(program.clone().color(choice));
-    let args = help_asked_by_word(args);
+    let args = asked_by_word(args);
     let explain = |error| usage::explain(&error, &args, program.clone());
     let matches = command.try_get_matches_from_mut(&args).map_err(explain)?;
     Cli::from_arg_matches(&matches).map_err(explain)
 }
 
-/// Reads `trayscan help export` as `trayscan export --help`, as other programs do.
-fn help_asked_by_word(args: &[OsString]) -> Vec<OsString> {
+/// Reads `trayscan help export` as `trayscan export --help` and `trayscan version` as `trayscan --version`, as other
+/// programs do.
+fn asked_by_word(args: &[OsString]) -> Vec<OsString> {
     match args {
+        [program, version] if version == "version" => vec![program.clone(), "--version".into()],
         [program, help, words @ ..] if help == "help" => {
             let program = std::iter::once(program).chain(words).cloned();
             program.chain([OsString::from("--help")]).collect()

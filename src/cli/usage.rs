@@ -9,12 +9,17 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
+use super::version;
 use crate::terminal::{Stop, UsageError};
 use crate::text::nearest;
 
 /// Explains what clap found wrong with `args`, the arguments of `program`.
 pub(super) fn explain(error: &clap::Error, args: &[OsString], mut program: Command) -> Stop {
     let styled = || error.render().ansi().to_string();
+    if error.kind() == ErrorKind::DisplayVersion {
+        let is_long = args.iter().any(|arg| arg == "--version");
+        return Stop::Help(version::text(is_long));
+    }
     if !error.use_stderr() {
         return Stop::Help(styled());
     }

@@ -28,8 +28,30 @@ fn help_and_version_go_to_standard_output_with_code_0() {
         );
         assert!(ended.stdout.contains("Usage: trayscan"), "{ended:?}");
     }
+    assert_eq!(
+        run(&["help", "serve"]).stdout,
+        run(&["serve", "--help"]).stdout
+    );
+    assert_eq!(run(&["help"]).stdout, run(&["--help"]).stdout);
     let version = format!("trayscan {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(run(&["--version"]).stdout, version);
+    assert_eq!(run(&["-V"]).expect(0).stdout, version);
+    let long = run(&["--version"]).expect(0).stdout;
+    assert_eq!(run(&["version"]).expect(0).stdout, long);
+    let lines: Vec<&str> = long.lines().collect();
+    let [first, features, build] = lines[..] else {
+        panic!("{long}");
+    };
+    assert_eq!(format!("{first}\n"), version);
+    for (name, is_on) in [
+        ("cloud", cfg!(feature = "cloud")),
+        ("postgres", cfg!(feature = "postgres")),
+    ] {
+        let is_listed = features.contains(name) && !features.contains("none");
+        assert_eq!(is_listed, is_on, "{features}");
+    }
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    assert!(build.starts_with(&format!("build: {arch}-{os}")), "{build}");
+    assert!(!long.contains('/'), "no paths: {long}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::{Home, SECRET, VARIABLES, profile, refused, set_mode};
+use super::{Home, SECRET, VARIABLES, access, fetch, fetched, profile, refused, set_mode};
 use crate::harness::{Run, Server, run, trayscan};
 
 #[test]
@@ -100,6 +100,34 @@ fn a_malformed_file_is_reported_without_its_content() {
     let home = Home::with("");
     fs::write(home.config(), b"# hunter2 \xff\n").unwrap();
     refused(&home.run(&["config", "show"]), &["cannot read"]);
+}
+
+#[test]
+fn a_secret_file_that_others_can_read_gives_one_warning() {
+    let server = Server::start(&["--client-secret", SECRET]);
+    let home = Home::empty();
+    let path = home.path().join("secret");
+    fs::write(&path, SECRET).unwrap();
+    let export = |file: &str| {
+        let mut command = fetch(&home);
+        command.args(access(&server));
+        command.args(["--client-secret-file", file]);
+        command.stdin(fs::File::open(&path).unwrap());
+        let ended = command.output();
+        fetched(&ended);
+        ended
+            .stderr
+            .matches("warning: other users can read")
+            .count()
+    };
+    for (mode, warnings) in [(0o600, 0), (0o400, 0), (0o640, 1), (0o604, 1), (0o644, 1)] {
+        set_mode(&path, mode);
+        assert_eq!(export("~/secret"), warnings, "{mode:o}");
+        // An open file is not stored there.
+        for open in ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
+            assert_eq!(export(open), 0, "{open}");
+        }
+    }
 }
 
 #[test]
