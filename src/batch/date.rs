@@ -133,6 +133,11 @@ pub(crate) enum NotPeriod {
     Time,
 }
 
+/// Returns `today`, `last-week` and the like.
+pub(crate) fn period_words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|(word, ..)| *word)
+}
+
 pub(super) const FORMS: &str = "\
 use one of these forms:
     2026-05-01T06:00:00Z            a time (an offset such as +02:00 works too)

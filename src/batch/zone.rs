@@ -19,7 +19,7 @@ impl Zone {
         if let Ok(zone) = name.parse() {
             return Ok(Self(zone));
         }
-        let mut names = TZ_VARIANTS.iter().map(|zone| zone.name());
+        let mut names = Self::names();
         Err(
             if let Some(right) = names.find(|right| right.eq_ignore_ascii_case(name)) {
                 format!("written `{right}`")
@@ -29,6 +29,11 @@ impl Zone {
                 "the name of a time zone, such as Europe/Amsterdam or UTC".to_owned()
             },
         )
+    }
+
+    /// Returns the names of all time zones.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        TZ_VARIANTS.iter().map(|zone| zone.name())
     }
 
     pub(crate) fn name(self) -> &'static str {

@@ -170,10 +170,11 @@ pub(crate) enum Command {
 
     /// Print a shell completion script
     ///
-    /// To load it in bash: `source <(trayscan completions bash)`.
+    /// To load it in bash or zsh: `source <(trayscan completions bash)`. In fish: `trayscan completions fish | source`.
     Completions {
         /// Shell to print the script for
-        shell: Shell,
+        #[arg(value_enum)]
+        shell: Completions,
     },
 
     /// Print a manual page in roff format
@@ -184,6 +185,14 @@ pub(crate) enum Command {
         #[arg(value_name = "COMMAND", value_parser = PossibleValuesParser::new(PAGES))]
         command: Option<String>,
     },
+}
+
+/// A shell, or values that its script asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completions {
+    Shell(Shell),
+    Profiles,
+    TimeZones,
 }
 
 impl Command {
@@ -231,6 +240,8 @@ fn without_file_completion(command: clap::Command) -> clap::Command {
             let names_file = name.is_some_and(|name| name == "FILE" || name == "ARCHIVE");
             let hint = if names_file {
                 clap::ValueHint::FilePath
+            } else if name.is_some_and(|name| name == "FOLDER") {
+                clap::ValueHint::DirPath
             } else {
                 clap::ValueHint::Other
             };

@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use clap_complete::Shell;
 
+use super::Completions;
 use crate::formats::Format;
 use crate::terminal::{MessageFormat, When};
 
@@ -30,6 +32,28 @@ impl ValueEnum for MessageFormat {
             Self::Text => "text",
             Self::Json => "json",
         }))
+    }
+}
+
+impl ValueEnum for Completions {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Shell(Shell::Bash),
+            Self::Shell(Shell::Elvish),
+            Self::Shell(Shell::Fish),
+            Self::Shell(Shell::PowerShell),
+            Self::Shell(Shell::Zsh),
+            Self::Profiles,
+            Self::TimeZones,
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Shell(shell) => shell.to_possible_value(),
+            Self::Profiles => Some(PossibleValue::new("profiles").hide(true)),
+            Self::TimeZones => Some(PossibleValue::new("time-zones").hide(true)),
+        }
     }
 }
 

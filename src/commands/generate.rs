@@ -1,10 +1,9 @@
-//! `completions` and `man`: completion scripts and man pages, generated from the clap types.
+//! `man`: man pages, generated from the clap types.
 //!
 //! What the clap types do not know is listed here: variables without an option, files, and related pages. Pages
 //! of sections 5 and 7 are written by hand, in `man/`.
 
 use anyhow::Context as _;
-use clap_complete::Shell;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
@@ -12,13 +11,6 @@ use crate::batch::COLUMNS;
 use crate::cli;
 use crate::error::Kind;
 use crate::server::faults;
-
-/// Returns the completion script for `shell`.
-pub(crate) fn completions(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut cli::command(), "trayscan", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
-}
 
 /// Returns the man page of `subcommand`, or of the whole program.
 pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {

@@ -24,7 +24,9 @@ mod login;
 
 mod config;
 
-// `completions` and `man`.
+mod completions;
+
+// `man`.
 mod generate;
 
 // Shared by several commands: where batches are from, which of them, where they go, and what a run says.
@@ -66,7 +68,7 @@ pub(crate) fn run(context: &Context, cli: &Cli) -> anyhow::Result<()> {
         Command::Login(args) => login::run(context, args),
         Command::Config(command) => config::run(context, command),
         Command::Serve(args) => serve::run(context, args),
-        Command::Completions { shell } => Ok(terminal::print(&generate::completions(*shell))?),
+        Command::Completions { shell } => Ok(terminal::print(&completions::text(*shell))?),
         Command::Man { command } => Ok(terminal::print(&generate::man_page(command.as_deref())?)?),
     }
 }

@@ -80,6 +80,16 @@ pub(super) fn unreadable(path: &Path, error: io::Error) -> Failure {
         .hint("`trayscan login` creates one; `trayscan config path` prints the default path")
 }
 
+/// Returns the names of the profiles in the file; none if it cannot be read.
+pub(crate) fn profile_names(path: Option<PathBuf>) -> Vec<String> {
+    let Some(path) = path.or_else(default_path) else {
+        return Vec::new();
+    };
+    let text = read_text(&path).ok();
+    let file = text.and_then(|text| ConfigFile::parse(&text).ok());
+    file.map_or_else(Vec::new, |file| file.profiles.into_keys().collect())
+}
+
 fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
     match requested {
         None => Ok(ChosenProfile::default()),

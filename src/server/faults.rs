@@ -89,6 +89,22 @@ pub(crate) fn spellings() -> impl Iterator<Item = (String, &'static str)> {
         .map(|(name, value, meaning)| (spelling(name, value), *meaning))
 }
 
+/// Returns every fault as far as it can be completed, with its effect. A value follows after `:`.
+pub(crate) fn words() -> impl Iterator<Item = (String, &'static str)> {
+    ALL.iter().flat_map(|(name, value, meaning)| {
+        let words = match *value {
+            "" => vec![(*name).to_owned()],
+            value if value.starts_with('[') => vec![(*name).to_owned(), format!("{name}:")],
+            value if value.contains('|') => {
+                let values = value.split('|');
+                values.map(|value| format!("{name}:{value}")).collect()
+            }
+            _ => vec![format!("{name}:")],
+        };
+        words.into_iter().map(|word| (word, *meaning))
+    })
+}
+
 /// Returns the help text of `--fault`, with a list of all faults.
 pub(crate) fn help() -> String {
     let mut text = format!("{ABOUT}\n");

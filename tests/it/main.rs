@@ -58,6 +58,10 @@ mod messages;
 // Man pages, completions and README match the program.
 mod generated;
 
+// The completion scripts in bash, zsh and fish.
+#[cfg(unix)]
+mod completions;
+
 // Files appear complete or not at all.
 #[cfg(unix)]
 mod files;

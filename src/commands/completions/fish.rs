@@ -1,0 +1,110 @@
+//! The script for fish.
+
+use std::fmt::Write as _;
+
+use super::model::{CommandModel, OptionModel, ValueModel, Values, Word, condition_fields, plain};
+
+/// Returns the script.
+pub(super) fn script(commands: &[CommandModel]) -> String {
+    let mut script = String::from("# Completions of trayscan for fish.\n\n");
+    // Writing to a string cannot fail, here and below.
+    let _ = write!(
+        script,
+        "# Commands that have subcommands, and options that have a value.\n\
+         set -g __trayscan_parents {}\nset -g __trayscan_valued {}\n\n",
+        parents(commands).join(" "),
+        valued(commands).join(" "),
+    );
+    script.push_str(include_str!("functions.fish"));
+    for command in commands {
+        let at = format!(
+            "\ncomplete -c trayscan -n \"__trayscan_at '{}'\"",
+            command.path
+        );
+        for Word { word, help } in &command.subcommands {
+            let _ = write!(script, "{at} -a {word} -d '{}'", quoted(help));
+        }
+        for (index, value) in command.positionals.iter().enumerate() {
+            let _ = write!(
+                script,
+                "\ncomplete -c trayscan -n \"__trayscan_at '{}' {index}\" {}",
+                command.path,
+                argument(value)
+            );
+        }
+        for option in &command.options {
+            let _ = write!(script, "{at} {}", self::option(option));
+        }
+    }
+    script + "\n"
+}
+
+/// Returns the commands that have subcommands, other than the program itself.
+fn parents(commands: &[CommandModel]) -> Vec<&str> {
+    let parents = commands
+        .iter()
+        .filter(|command| !command.subcommands.is_empty() && !command.path.is_empty());
+    parents.map(|command| command.path.as_str()).collect()
+}
+
+/// Returns the options whose value is the next word.
+fn valued(commands: &[CommandModel]) -> Vec<&str> {
+    let options = commands.iter().flat_map(|command| &command.options);
+    let valued = options.filter(|option| {
+        let value = option.value.as_ref();
+        value.is_some_and(|value| !value.needs_equals && !value.is_optional)
+    });
+    let mut names: Vec<&str> = valued
+        .flat_map(|option| &option.names)
+        .map(String::as_str)
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn option(option: &OptionModel) -> String {
+    let mut text = String::new();
+    for name in &option.names {
+        let _ = match name.strip_prefix("--") {
+            Some(long) => write!(text, "-l {long} "),
+            None => write!(text, "-s {} ", name.trim_start_matches('-')),
+        };
+    }
+    let _ = write!(text, "-d '{}'", quoted(&option.help));
+    match &option.value {
+        None => text,
+        Some(value) if value.needs_equals => format!("{text} {}", argument(value)),
+        Some(value) => format!("{text} -r {}", argument(value)),
+    }
+}
+
+/// Returns what to offer for a value.
+fn argument(value: &ValueModel) -> String {
+    match &value.values {
+        Values::Nothing => "-f".to_owned(),
+        Values::Files => "-F".to_owned(),
+        Values::Folders => "-f -a '(__fish_complete_directories)'".to_owned(),
+        Values::Words(words) => {
+            // fish splits and expands the list once more.
+            let words = words.iter().map(|Word { word, help }| match help.as_str() {
+                "" => word.clone(),
+                help => format!("{word}\\t'{}'", quoted(help)),
+            });
+            let words: Vec<String> = words.collect();
+            format!("-f -a '{}'", quoted(&words.join(" ")))
+        }
+        Values::List(words) => format!("-f -a '(__trayscan_list {})'", plain(words).join(" ")),
+        Values::Condition => {
+            let (fields, booleans) = condition_fields();
+            let [fields, booleans] = [fields, booleans].map(|names| names.join(" "));
+            format!("-f -a '(__trayscan_condition \"{fields}\" \"{booleans}\")'")
+        }
+        Values::Command(kind) => format!("-f -a '(__trayscan_lines {kind})'"),
+    }
+}
+
+/// Escapes text inside single quotes.
+fn quoted(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\'', "\\'")
+}

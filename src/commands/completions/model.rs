@@ -1,0 +1,202 @@
+//! What there is to complete, read from the clap types.
+
+use clap::builder::ValueRange;
+use clap::{Arg, ArgAction, ValueHint};
+
+use crate::batch::date::period_words;
+use crate::batch::{COLUMNS, FieldType};
+use crate::cli;
+use crate::config::SETTINGS;
+use crate::server::faults;
+
+/// A command with its options.
+pub(super) struct CommandModel {
+    /// Such as `config show`; empty for the program itself.
+    pub(super) path: String,
+    pub(super) options: Vec<OptionModel>,
+    pub(super) positionals: Vec<ValueModel>,
+    pub(super) subcommands: Vec<Word>,
+}
+
+pub(super) struct OptionModel {
+    /// Such as `-o` and `--output`, with aliases.
+    pub(super) names: Vec<String>,
+    pub(super) help: String,
+    pub(super) is_repeatable: bool,
+    pub(super) value: Option<ValueModel>,
+}
+
+/// A value of an option, or an argument without a name.
+pub(super) struct ValueModel {
+    /// Such as `FILE`.
+    pub(super) name: String,
+    pub(super) is_optional: bool,
+    /// Whether it must be written as `--option=value`.
+    pub(super) needs_equals: bool,
+    pub(super) values: Values,
+}
+
+/// The values to offer.
+#[derive(PartialEq, Eq)]
+pub(super) enum Values {
+    Nothing,
+    Files,
+    Folders,
+    /// One of these. After a word that ends with `:`, more follows.
+    Words(Vec<Word>),
+    /// Some of these, separated by commas.
+    List(Vec<Word>),
+    /// A condition of `--where`.
+    Condition,
+    /// What this command prints.
+    Command(&'static str),
+}
+
+/// A word with its meaning, which may be empty.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) word: String,
+    pub(super) help: String,
+}
+
+impl Word {
+    fn new(word: impl Into<String>, help: impl Into<String>) -> Self {
+        let (word, help) = (word.into(), help.into());
+        Self { word, help }
+    }
+}
+
+/// Returns the words without their meanings.
+pub(super) fn plain(words: &[Word]) -> Vec<&str> {
+    words.iter().map(|word| word.word.as_str()).collect()
+}
+
+/// Returns the fields for `--where`: those that are compared with a value, and those that are true or false.
+pub(super) fn condition_fields() -> (Vec<&'static str>, Vec<&'static str>) {
+    let name = |is_boolean: bool| {
+        let columns = COLUMNS.iter();
+        let columns = columns.filter(|column| (column.kind == FieldType::Boolean) == is_boolean);
+        columns.map(|column| column.name).collect()
+    };
+    (name(false), name(true))
+}
+
+/// Returns all commands, the program itself first.
+pub(super) fn commands() -> Vec<CommandModel> {
+    let mut program = cli::command();
+    // Global options reach the subcommands only when built.
+    program.build();
+    let mut commands = Vec::new();
+    add(&program, "", &mut commands);
+    commands
+}
+
+fn add(command: &clap::Command, path: &str, commands: &mut Vec<CommandModel>) {
+    let shown = || command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let subcommands = || {
+        let all = command.get_subcommands();
+        all.filter(|subcommand| !subcommand.is_hide_set())
+    };
+    commands.push(CommandModel {
+        path: path.to_owned(),
+        options: shown()
+            .filter(|arg| !arg.is_positional())
+            .map(option)
+            .collect(),
+        positionals: shown()
+            .filter(|arg| arg.is_positional())
+            .map(value)
+            .collect(),
+        subcommands: subcommands()
+            .map(|subcommand| Word::new(subcommand.get_name(), text(subcommand.get_about())))
+            .collect(),
+    });
+    for subcommand in subcommands() {
+        let path = format!("{path} {}", subcommand.get_name());
+        add(subcommand, path.trim_start(), commands);
+    }
+}
+
+fn option(arg: &Arg) -> OptionModel {
+    let shorts = arg.get_short_and_visible_aliases().unwrap_or_default();
+    let longs = arg.get_long_and_visible_aliases().unwrap_or_default();
+    let shorts = shorts.into_iter().map(|short| format!("-{short}"));
+    let longs = longs.into_iter().map(|long| format!("--{long}"));
+    OptionModel {
+        names: shorts.chain(longs).collect(),
+        help: text(arg.get_help()),
+        is_repeatable: matches!(arg.get_action(), ArgAction::Append | ArgAction::Count),
+        value: arg.get_action().takes_values().then(|| value(arg)),
+    }
+}
+
+fn value(arg: &Arg) -> ValueModel {
+    let count = arg.get_num_args().unwrap_or(ValueRange::SINGLE);
+    ValueModel {
+        name: value_name(arg),
+        is_optional: count.min_values() == 0 || arg.is_positional() && !arg.is_required_set(),
+        needs_equals: arg.is_require_equals_set(),
+        values: values(arg),
+    }
+}
+
+fn value_name(arg: &Arg) -> String {
+    let names = arg.get_value_names().unwrap_or_default();
+    names.first().map_or_else(String::new, ToString::to_string)
+}
+
+fn values(arg: &Arg) -> Values {
+    let possible = arg.get_possible_values();
+    if !possible.is_empty() {
+        let shown = possible.iter().filter(|value| !value.is_hide_set());
+        let words = shown.map(|value| Word::new(value.get_name(), text(value.get_help())));
+        return match arg.get_value_delimiter() {
+            Some(_) => Values::List(words.collect()),
+            None => Values::Words(words.collect()),
+        };
+    }
+    match (arg.get_value_hint(), arg.get_id().as_str()) {
+        (ValueHint::FilePath | ValueHint::AnyPath, _) => Values::Files,
+        (ValueHint::DirPath, _) => Values::Folders,
+        (_, "fields") => Values::List(fields(&["", "-"], "")),
+        (_, "sort") => Values::List([fields(&[""], ""), fields(&[""], ":desc")].concat()),
+        (_, "key") => Values::Words(keys()),
+        (_, "profile") => Values::Command("profiles"),
+        (_, "time_zone") => Values::Command("time-zones"),
+        (_, "faults") => Values::Words(
+            faults::words()
+                .map(|(word, help)| Word::new(word, help))
+                .collect(),
+        ),
+        _ => match value_name(arg).as_str() {
+            "EXPR" => Values::Condition,
+            "DATE" | "PERIOD" => {
+                Values::Words(period_words().map(|word| Word::new(word, "")).collect())
+            }
+            _ => Values::Nothing,
+        },
+    }
+}
+
+/// Returns the keys of the config file that `config set` accepts.
+fn keys() -> Vec<Word> {
+    let keys = SETTINGS.iter().filter(|info| info.key != "client_secret");
+    let keys = keys.map(|info| Word::new(info.key, info.help));
+    let default = Word::new("default_profile", "Profile to use without --profile");
+    keys.chain([default]).collect()
+}
+
+/// Returns the fields with each of these before them, and this after them.
+fn fields(before: &[&str], after: &str) -> Vec<Word> {
+    let with = |before: &&str| {
+        let before = (*before).to_owned();
+        COLUMNS
+            .iter()
+            .map(move |column| Word::new(format!("{before}{}{after}", column.name), column.label))
+    };
+    before.iter().flat_map(with).collect()
+}
+
+fn text(styled: Option<&clap::builder::StyledStr>) -> String {
+    styled.map(ToString::to_string).unwrap_or_default()
+}
