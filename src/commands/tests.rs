@@ -233,7 +233,7 @@ fn failures_end_with_the_code_of_their_class() {
 
 #[test]
 fn help_and_version_are_printed() {
-    let version = run(&["--version"]);
+    let version = run(&["-V"]);
     let expected = concat!("trayscan ", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!((version.code, &*version.stdout), (0, expected));
     let help = run(&["export", "--help"]);

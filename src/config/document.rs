@@ -13,6 +13,8 @@ use super::table::{FlagValue, SETTINGS};
 use crate::error::{Failure, Kind};
 use crate::text;
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// A config file that is being changed. It may not exist yet.
 pub(crate) struct ConfigDocument {
     path: PathBuf,
@@ -193,7 +195,15 @@ impl ConfigDocument {
 
     /// Returns the changed text; `None` if nothing changed.
     pub(crate) fn text(&self) -> Result<Option<String>, Failure> {
-        let text = self.document.to_string();
+        let mut text = self.document.to_string();
+        let before = self.before.as_deref().unwrap_or_default();
+        // The crate drops both.
+        if before.contains("\r\n") {
+            text = text.replace("\r\n", "\n").replace('\n', "\r\n");
+        }
+        if before.starts_with(BYTE_ORDER_MARK) && !text.starts_with(BYTE_ORDER_MARK) {
+            text.insert(0, BYTE_ORDER_MARK);
+        }
         // A file that cannot be read again must not replace one that can.
         ConfigFile::parse(&text).map_err(|_| unsupported(&self.path))?;
         Ok((self.before.as_ref() != Some(&text)).then_some(text))
@@ -323,6 +333,15 @@ mod tests {
         assert_eq!(changed(text, set), expected);
         let same = |document: &mut ConfigDocument| document.set("b", "base_url", "https://a");
         assert_eq!(changed(text, same), text, "the quotes are kept, too");
+    }
+
+    #[test]
+    fn line_endings_and_byte_order_mark_are_kept() {
+        let text = "\u{feff}# A\r\n[profiles.a]\r\nretries = 1 # one\r\n";
+        let new = changed(text, |document| document.set("a", "api", "v2"));
+        assert_eq!(new, format!("{text}api = \"v2\"\r\n"));
+        let same = changed(text, |document| document.set("a", "retries", 1));
+        assert_eq!(same, text);
     }
 
     #[test]

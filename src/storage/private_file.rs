@@ -20,6 +20,21 @@ pub(crate) struct PrivateFile {
 }
 
 impl Storage {
+    /// Fails now if the file at `path` could not be replaced later.
+    pub(crate) fn check_private(&self, path: &Path) -> Result<(), Failure> {
+        let file = PrivateFile {
+            path: path.to_owned(),
+            text: String::new(),
+            keeps_attributes: true,
+        };
+        // Dropped after what was prepared in them: empty folders are removed.
+        let mut folders = Folders::default();
+        let prepared = Replacement::prepare(&file, &mut folders, &self.cleanup);
+        prepared
+            .map(drop)
+            .map_err(|error| cannot_write(path, error))
+    }
+
     /// Replaces all of `files`, or none. Missing folders are created for the user alone.
     pub(crate) fn replace_private(&self, files: &[PrivateFile]) -> Result<(), Failure> {
         let mut folders = Folders::default();
@@ -149,6 +164,18 @@ mod tests {
         for (path, expected) in [("a", 0o700), ("a/b", 0o700), ("a/b/file", 0o600)] {
             assert_eq!(mode(&folder.path().join(path)), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn a_check_leaves_nothing() {
+        let folder = TempDir::new().expect("a folder");
+        let storage = Storage::default();
+        let path = folder.path().join("a/b/file");
+        storage.check_private(&path).expect("it can be written");
+        assert!(!folder.path().join("a").exists());
+        fs::write(folder.path().join("a"), "").expect("a file in the way");
+        let failure = storage.check_private(&path).expect_err("no folder");
+        assert_eq!(failure.kind, Kind::Output);
     }
 
     #[test]

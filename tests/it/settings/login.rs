@@ -267,6 +267,7 @@ fn config_and_secret_are_written_both_or_not_at_all() {
     set_mode(&home.config(), 0o400);
     let ended = login(&home, &access(&server), SECRET).expect(8);
     assert!(ended.stderr.contains("write-protected"), "{ended:?}");
+    assert_eq!(ended.stdout, "", "found before the first step");
     assert_eq!(text(&secret_file(&home)), "hunter2-old");
     assert_eq!(text(&home.config()), before);
 
