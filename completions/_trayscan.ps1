@@ -82,6 +82,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--message-format', '--message-format', [CompletionResultType]::ParameterName, 'Format of messages on standard error')
             [CompletionResult]::new('--lenient', '--lenient', [CompletionResultType]::ParameterName, 'Keep invalid batches where the format allows it, instead of failing')
             [CompletionResult]::new('--fail-on-empty', '--fail-on-empty', [CompletionResultType]::ParameterName, 'Exit with code 9 if no batch matches')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be requested and written, without doing it')
             [CompletionResult]::new('--no-clobber', '--no-clobber', [CompletionResultType]::ParameterName, 'Do not overwrite an existing file')
             [CompletionResult]::new('--only-changed', '--only-changed', [CompletionResultType]::ParameterName, 'Rewrite only the files whose batches changed since the manifest (with --archive)')
             [CompletionResult]::new('--success-marker', '--success-marker', [CompletionResultType]::ParameterName, 'Write an empty `_SUCCESS` file last, in the folder before the first {…} of `-o`')

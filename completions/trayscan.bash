@@ -9,7 +9,7 @@ _trayscan_options() {
             subcommands='export sync summary report verify check serve login config completions man'
             ;;
         'export')
-            flags='--start --since --end --until --period --where --lenient --fail-on-empty --fields --sort --limit -o --output -f --format --no-clobber --manifest --only-changed --success-marker --numbers --state --lookback --delimiter --decimal-comma --bom --no-header --excel --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress -q --quiet -v --verbose --color --message-format -h --help'
+            flags='--start --since --end --until --period --where --lenient --fail-on-empty --fields --sort --limit --dry-run -o --output -f --format --no-clobber --manifest --only-changed --success-marker --numbers --state --lookback --delimiter --decimal-comma --bom --no-header --excel --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --time-zone --profile --config --progress -q --quiet -v --verbose --color --message-format -h --help'
             valued='--start --since --end --until --period --where --fields --sort --limit -o --output -f --format --state --lookback --delimiter --archive --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --time-zone --profile --config --progress --color --message-format'
             optional='--manifest'
             subcommands=''

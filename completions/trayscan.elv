@@ -78,6 +78,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --message-format 'Format of messages on standard error'
             cand --lenient 'Keep invalid batches where the format allows it, instead of failing'
             cand --fail-on-empty 'Exit with code 9 if no batch matches'
+            cand --dry-run 'Show what would be requested and written, without doing it'
             cand --no-clobber 'Do not overwrite an existing file'
             cand --only-changed 'Rewrite only the files whose batches changed since the manifest (with --archive)'
             cand --success-marker 'Write an empty `_SUCCESS` file last, in the folder before the first {…} of `-o`'

@@ -67,6 +67,13 @@ pub(crate) struct ExportArgs {
     )]
     pub(crate) limit: Option<u64>,
 
+    /// Show what would be requested and written, without doing it
+    ///
+    /// Sends no request and writes no file. Needs the same settings as the run itself, and finds the same
+    /// mistakes in them.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 

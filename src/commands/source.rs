@@ -13,7 +13,7 @@ use crate::archive::{Archive, ArchivePages};
 use crate::batch::Page;
 use crate::batch::range::{Range, written};
 use crate::client::retry::RetryPolicy;
-use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Version};
+use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Service, Version};
 use crate::error::Failure;
 use crate::fetch::{DataIssues, FetchOptions, FetchedWindow, PageOrder, Pages};
 use crate::pipeline::{self, Counts, PageSource, Selection, Sink};
@@ -51,6 +51,26 @@ impl BatchSource {
             stats: service.stats.clone(),
             origin: BatchOrigin::Service(Box::new(service)),
         })
+    }
+
+    /// Returns the name of the source that [`BatchSource::open`] would open, with the choice of API versions if it is a
+    /// service. Fails as that does, but starts no sandbox.
+    pub(super) fn check(
+        context: &Context,
+        archive: Option<&Path>,
+    ) -> anyhow::Result<(String, Option<Api>)> {
+        if archive.is_some() {
+            return Ok((Self::open(context, archive)?.name(), None));
+        }
+        let settings = context.settings()?;
+        let options = settings.client_options()?;
+        if context.service.sandbox {
+            return Ok(("the sandbox".to_owned(), Some(options.api)));
+        }
+        let credentials = settings.credentials(&options)?;
+        let name = credentials.base_url.to_string();
+        Service::new(credentials, &options, Arc::default())?;
+        Ok((name, Some(options.api)))
     }
 
     /// Returns the URL of the service, or the path of the archive in quotes.

@@ -18,7 +18,7 @@ pub(crate) mod manifest;
 pub(crate) mod pending;
 
 pub(crate) use destination::Destination;
-pub(crate) use partitions::{PartitionOptions, PartitionedWriter, PublishedExport};
+pub(crate) use partitions::{PartitionOptions, PartitionedWriter, PublishedExport, check_folder};
 pub(crate) use pending::Pending;
 pub(crate) use sink::ExportSink;
 pub(crate) use summarised::SummarisedWriter;

@@ -25,7 +25,7 @@ use crate::storage::cloud::{ObjectAddress, Upload};
 use crate::storage::output::FinishedOutput;
 use crate::storage::path::{folder_of, follow_links, resolved};
 use crate::storage::temp_file::PartFiles;
-use crate::storage::{Compression, EncodedOutput, Location, Storage};
+use crate::storage::{self, Compression, EncodedOutput, Location, Storage};
 
 /// The buffer in memory, for all files together.
 const BUFFER: usize = 8 << 20;
@@ -134,6 +134,15 @@ impl PartitionedWriter {
             spill_name: format!("the folder {}", Location::File(folder).name()),
             spilled: 0,
         })
+    }
+
+    /// Fails if [`PartitionedWriter::new`] would find that the folder is not writable; sends and writes nothing.
+    pub(crate) fn check(template: &Template, storage: &Storage) -> Result<(), Failure> {
+        let folder = template.folder();
+        match ObjectAddress::parse(&folder.join(".trayscan-check"))? {
+            Some(address) => storage.cloud.check(&address),
+            None => check_folder(&folder),
+        }
     }
 
     pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
@@ -371,6 +380,12 @@ fn existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|folder| folder.is_dir());
     let found = found.filter(|folder| !folder.as_os_str().is_empty());
     found.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Fails if `folder` does not exist and cannot be created, or is not writable.
+pub(crate) fn check_folder(folder: &Path) -> Result<(), Failure> {
+    let folder = existing(folder);
+    storage::check_folder(&folder).map_err(|error| cannot_write(&folder, error))
 }
 
 /// The error if two names lead to the same file.

@@ -1,5 +1,6 @@
 //! Creates the writer for a format.
 
+use super::csv::CsvOptions;
 use super::csv::dialect::Dialect;
 use super::csv::write::Csv;
 use super::format::Format;
@@ -12,6 +13,14 @@ use super::writer::{BatchWriter, WriterOptions};
 use super::xlsx::write::Xlsx;
 use crate::error::{Failure, Kind};
 use crate::storage::{EncodedOutput, Escapes};
+
+/// Fails if [`new_writer`] would refuse the options.
+pub(crate) fn check_options(format: Format, csv: &CsvOptions) -> Result<(), Failure> {
+    match format {
+        Format::Csv | Format::Tsv => Dialect::new(csv, b',').map(drop),
+        _ => Ok(()),
+    }
+}
 
 /// Creates the writer for `format`.
 pub(crate) fn new_writer(

@@ -31,7 +31,7 @@ pub(crate) mod xlsx;
 #[cfg(test)]
 mod suite;
 
-pub(crate) use create::new_writer;
+pub(crate) use create::{check_options, new_writer};
 pub(crate) use format::Format;
 pub(crate) use summary::{CropName, CropRow, CropSummary};
 pub(crate) use writer::{

@@ -34,15 +34,7 @@ impl LocalFile {
         parts: Option<&mut PartFiles>,
         storage: &Storage,
     ) -> io::Result<Self> {
-        if let Some(metadata) = existing
-            && metadata.permissions().readonly()
-        {
-            // Renaming would bypass the protection, but it was set on purpose.
-            return Err(io::Error::new(
-                io::ErrorKind::ReadOnlyFilesystem,
-                "the file is write-protected",
-            ));
-        }
+        existing.map_or(Ok(()), refuse_protected)?;
         let path = follow_links(path)?;
         let (folder, mode) = (folder_of(&path), mode(existing));
         let mut temporary = match parts {
@@ -59,6 +51,13 @@ impl LocalFile {
             replace,
             is_database: false,
         })
+    }
+
+    /// Fails if [`LocalFile::create`] would fail, without creating anything.
+    pub(super) fn check(path: &Path, existing: Option<&fs::Metadata>) -> io::Result<()> {
+        existing.map_or(Ok(()), refuse_protected)?;
+        let path = follow_links(path)?;
+        check_folder(folder_of(&path))
     }
 
     fn created_meanwhile(&self) -> Failure {
@@ -142,6 +141,37 @@ impl Transaction for LocalFile {
             .try_for_each(sync_folder)
             .map_err(|error| Failure::from_output(&all[0].name, error))
     }
+}
+
+/// Refuses a write-protected file. Renaming would bypass the protection, but it was set on purpose.
+fn refuse_protected(metadata: &fs::Metadata) -> io::Result<()> {
+    if metadata.permissions().readonly() {
+        return Err(io::Error::new(
+            io::ErrorKind::ReadOnlyFilesystem,
+            "the file is write-protected",
+        ));
+    }
+    Ok(())
+}
+
+/// Fails if no file can be created in `folder`.
+pub(crate) fn check_folder(folder: &Path) -> io::Result<()> {
+    if !fs::metadata(folder)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    check_access(folder)
+}
+
+/// Fails if the user may not write to the file or the folder at `path`.
+#[cfg(unix)]
+pub(super) fn check_access(path: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    Ok(accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
+}
+
+#[cfg(not(unix))]
+pub(super) fn check_access(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Returns the mode of a new file, before the umask.

@@ -36,10 +36,12 @@ pub(crate) mod sqlite;
 pub(crate) use cleanup::Cleanup;
 pub(crate) use compress::Compression;
 pub(crate) use escaping::Escapes;
+pub(crate) use local_file::check_folder;
 pub(crate) use location::{Location, is_table};
 pub(crate) use output::EncodedOutput;
 pub(crate) use path::is_same_file;
 pub(crate) use private_file::PrivateFile;
+pub(crate) use target::Existing;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

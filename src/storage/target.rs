@@ -8,7 +8,7 @@ use std::path::Path;
 use super::Storage;
 use super::cloud::Upload;
 use super::escaping::Escapes;
-use super::local_file::LocalFile;
+use super::local_file::{LocalFile, check_access};
 use super::location::Location;
 use super::path::is_open_file;
 use super::sqlite::is_archive;
@@ -55,44 +55,20 @@ impl OutputTarget {
         parts: Option<&mut PartFiles>,
         storage: &Storage,
     ) -> Result<Self, Failure> {
-        let existing = match fs::metadata(path) {
-            Ok(metadata) => Some(metadata),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(cannot_write(&name, path, error)),
-        };
-        Ok(match existing {
-            Some(metadata) if metadata.is_dir() => {
-                let error = io::ErrorKind::IsADirectory.into();
-                return Err(cannot_write(&name, path, error));
-            }
-            // It cannot be renamed.
-            Some(metadata) if !metadata.is_file() || is_open_file(path) => {
+        let found = Found::at(path, &name, no_clobber)?;
+        let existing = match &found {
+            Found::Special(metadata) => {
                 let mut options = OpenOptions::new();
                 let opened = options.append(metadata.is_file()).write(true).open(path);
                 let file = opened.map_err(|error| cannot_write(&name, path, error))?;
-                Self::Stream(Stream::file(file, name))
+                return Ok(Self::Stream(Stream::file(file, name)));
             }
-            Some(metadata) if metadata.is_file() && is_archive(path) => {
-                return Err(Failure::new(
-                    Kind::Output,
-                    format!("{name} is an archive of `trayscan sync` and must not be overwritten"),
-                )
-                .hint("choose another name; use `--archive` to read from the archive"));
-            }
-            Some(_) if no_clobber => {
-                return Err(Failure::new(
-                    Kind::Output,
-                    format!("{name} already exists, and `--no-clobber` keeps it"),
-                )
-                .hint("choose another name, or remove `--no-clobber`"));
-            }
-            existing => {
-                let file =
-                    LocalFile::create(path, &name, existing.as_ref(), !no_clobber, parts, storage);
-                let file = file.map_err(|error| cannot_write(&name, path, error))?;
-                Self::File(Box::new(file))
-            }
-        })
+            Found::File(metadata) => Some(metadata),
+            Found::Nothing => None,
+        };
+        let file = LocalFile::create(path, &name, existing, !no_clobber, parts, storage);
+        let file = file.map_err(|error| cannot_write(&name, path, error))?;
+        Ok(Self::File(Box::new(file)))
     }
 
     /// Escapes control characters if this is a terminal.
@@ -115,6 +91,87 @@ impl OutputTarget {
         LocalFile::commit(files)?;
         Stream::commit(streams)?;
         Upload::commit(uploads)
+    }
+}
+
+/// What is at the path of an output.
+enum Found {
+    Nothing,
+    File(fs::Metadata),
+    /// A device, a pipe or an open file: it cannot be renamed, and is written directly.
+    Special(fs::Metadata),
+}
+
+impl Found {
+    /// Looks at `path`, and refuses what must not be overwritten.
+    fn at(path: &Path, name: &str, no_clobber: bool) -> Result<Self, Failure> {
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
+            Err(error) => return Err(cannot_write(name, path, error)),
+        };
+        if metadata.is_dir() {
+            let error = io::ErrorKind::IsADirectory.into();
+            return Err(cannot_write(name, path, error));
+        }
+        if !metadata.is_file() || is_open_file(path) {
+            return Ok(Self::Special(metadata));
+        }
+        if is_archive(path) {
+            return Err(Failure::new(
+                Kind::Output,
+                format!("{name} is an archive of `trayscan sync` and must not be overwritten"),
+            )
+            .hint("choose another name; use `--archive` to read from the archive"));
+        }
+        if no_clobber {
+            return Err(Failure::new(
+                Kind::Output,
+                format!("{name} already exists, and `--no-clobber` keeps it"),
+            )
+            .hint("choose another name, or remove `--no-clobber`"));
+        }
+        Ok(Self::File(metadata))
+    }
+}
+
+/// What is at a location before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Nothing,
+    /// A file with this many bytes.
+    File(u64),
+    /// A device, a pipe, or standard output.
+    Stream,
+    /// An object or a table: only a request would tell.
+    Unknown,
+}
+
+impl Storage {
+    /// Returns what is at `location`, and fails if it cannot be written, as far as that is known without writing and
+    /// without a request.
+    pub(crate) fn check(&self, location: &Location, no_clobber: bool) -> Result<Existing, Failure> {
+        let path = match location {
+            Location::Stdout => return Ok(Existing::Stream),
+            Location::Object(address) => {
+                self.cloud.check(address)?;
+                return Ok(Existing::Unknown);
+            }
+            Location::Table(_) => return Ok(Existing::Unknown),
+            Location::File(path) => path,
+        };
+        let name = location.name();
+        let found = Found::at(path, &name, no_clobber)?;
+        let (existing, checked) = match &found {
+            Found::Nothing => (Existing::Nothing, LocalFile::check(path, None)),
+            Found::File(metadata) => {
+                let checked = LocalFile::check(path, Some(metadata));
+                (Existing::File(metadata.len()), checked)
+            }
+            Found::Special(_) => (Existing::Stream, check_access(path)),
+        };
+        checked.map_err(|error| cannot_write(&name, path, error))?;
+        Ok(existing)
     }
 }
 

@@ -8,6 +8,9 @@ mod request;
 
 mod run;
 
+// `--dry-run`.
+mod dry_run;
+
 // `--only-changed`.
 mod lake;
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 use crate::batch::Zone;
 use crate::batch::digest::SetDigest;
 use crate::batch::filter::{Fields, Sorting};
-use crate::cli::ExportArgs;
+use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::batches::BatchRequest;
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
+use crate::formats::csv::CsvOptions;
 use crate::formats::singer::SingerState;
 
 /// The default of `--lookback`: how long before the end of the previous run to start.
@@ -63,5 +64,15 @@ impl ExportRequest {
             let digest = SetDigest::new(&columns).with_unknown_fields(keeps_unknown);
             digest.with_representation(kept)
         }
+    }
+}
+
+pub(super) fn csv_options(args: &OutputArgs) -> CsvOptions {
+    CsvOptions {
+        delimiter: args.delimiter.clone(),
+        decimal_comma: args.decimal_comma,
+        bom: args.bom,
+        no_header: args.no_header,
+        excel: args.excel,
     }
 }

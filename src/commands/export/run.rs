@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use super::dry_run;
 use super::lake::{self, LakeLock, LakePart, LakePlan, LakeUpdate};
 use super::manifest::ManifestInputs;
 use super::outcome::{format_notes, format_warnings, full_export, left_behind, partial_export};
-use super::request::ExportRequest;
+use super::request::{ExportRequest, csv_options};
 use crate::analysis::summary::CropFigures;
 use crate::batch::digest::SetDigest;
 use crate::batch::range::written;
@@ -26,7 +27,6 @@ use crate::export::{
     SummarisedWriter,
 };
 use crate::fetch::PageOrder;
-use crate::formats::csv::CsvOptions;
 use crate::formats::singer::SingerState;
 use crate::formats::{self, ExportInfo, ExportOutcome, Format, WriterOptions};
 use crate::pipeline::{Counts, Selection};
@@ -46,7 +46,12 @@ pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
     let args = args.clone();
     runtime::run(
         context,
-        async move |context| export(&context, &args, &request).await,
+        async move |context| {
+            if args.dry_run {
+                return dry_run::run(&context, &args, &request);
+            }
+            export(&context, &args, &request).await
+        },
         || left_behind(&destination, &context.storage),
     )
 }
@@ -428,13 +433,7 @@ fn writer_options(
     WriterOptions {
         fields: request.fields.clone(),
         numbers: args.output.numbers,
-        csv: CsvOptions {
-            delimiter: args.output.delimiter.clone(),
-            decimal_comma: args.output.decimal_comma,
-            bom: args.output.bom,
-            no_header: args.output.no_header,
-            excel: args.output.excel,
-        },
+        csv: csv_options(&args.output),
         width: terminal::terminal_width().filter(|_| is_stdout),
         color: is_stdout && terminal::color_on_stdout(),
         extracted: written(request.batches.now.timestamp()),

@@ -114,6 +114,11 @@ impl Cloud {
         Ok(buckets.entry(name).or_insert(bucket).clone())
     }
 
+    /// Checks the address and the credentials, without a network request.
+    pub(crate) fn check(&self, address: &ObjectAddress) -> Result<(), Failure> {
+        self.bucket(address).map(drop)
+    }
+
     /// Returns the sizes of the objects in the folder of `inside`, and below, by address.
     pub(crate) fn sizes(&self, inside: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
         let bucket = self.bucket(inside)?;

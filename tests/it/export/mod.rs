@@ -17,6 +17,7 @@ mod selection;
 mod formats;
 
 // How a run ends.
+mod dry_run;
 mod endings;
 
 use std::fs;

@@ -1,0 +1,289 @@
+//! `--dry-run`: what an export would request and write.
+//!
+//! Checks everything that the run itself checks before its first request, but sends nothing and writes nothing.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::lake::{self, LakeLock, LakePlan};
+use super::request::{ExportRequest, csv_options};
+use crate::batch::COLUMNS;
+use crate::batch::range::{Range, written};
+use crate::cli::ExportArgs;
+use crate::client::Api;
+use crate::commands::context::Context;
+use crate::commands::messages::count;
+use crate::commands::outputs;
+use crate::commands::result::ResultRange;
+use crate::commands::source::BatchSource;
+use crate::error::Failure;
+use crate::export::{Destination, PartitionedWriter, check_folder};
+use crate::formats::{self, Format};
+use crate::storage::sqlite::refuse_sidecars;
+use crate::storage::{Compression, Existing, Location, Storage};
+use crate::terminal;
+use crate::text::{one_line, thousands};
+use crate::verify::Lake;
+
+/// What an export would do.
+#[derive(Serialize)]
+pub(super) struct ExportPlan {
+    dry_run: bool,
+    source: String,
+    /// The dates that are requested, in UTC.
+    range: ResultRange,
+    /// Whether batches created in the last second are left out.
+    excludes_end: bool,
+    /// The choice of API versions; `None` for an archive.
+    version: Option<&'static str>,
+    r#where: Vec<String>,
+    fields: Vec<&'static str>,
+    sort: Option<String>,
+    limit: Option<u64>,
+    format: &'static str,
+    compression: Option<&'static str>,
+    destination: String,
+    /// What is at the destination now, and what would become of it.
+    exists: String,
+    manifest: Option<String>,
+    manifest_exists: Option<String>,
+}
+
+pub(super) fn run(
+    context: &Context,
+    args: &ExportArgs,
+    request: &ExportRequest,
+) -> anyhow::Result<()> {
+    let plan = plan(context, args, request)?;
+    terminal::print(&plan.describe(&request.batches.range))?;
+    terminal::finish(None, &plan, None);
+    Ok(())
+}
+
+/// Finds out what the export would do.
+fn plan(
+    context: &Context,
+    args: &ExportArgs,
+    request: &ExportRequest,
+) -> anyhow::Result<ExportPlan> {
+    let destination = &request.destination;
+    let manifest = destination.manifest.as_deref();
+    let locations = [args.output.output.as_deref(), manifest];
+    let storage = &outputs::prepare_storage(context, &locations)?;
+    let archive = args.source.archive.as_deref();
+    let (source, api) = BatchSource::check(context, archive)?;
+    let lock = destination.lake_folder();
+    let _lock = lock.as_deref().map(LakeLock::take).transpose()?;
+    let exists = existing(context, args, request, storage)?;
+    let manifest_exists = manifest.map(|path| existing_manifest(path, args, destination, storage));
+    let fields = request.fields.columns.iter();
+    Ok(ExportPlan {
+        dry_run: true,
+        source,
+        range: (&request.batches.range).into(),
+        excludes_end: request.batches.range.excludes_end,
+        version: api.map(|api| match api {
+            Api::Auto => "auto",
+            Api::V1 => "v1",
+            Api::V2 => "v2",
+        }),
+        r#where: args.selection.conditions.clone(),
+        fields: fields.map(|&column| COLUMNS[column].name).collect(),
+        sort: args.sort.clone(),
+        limit: args.limit,
+        format: destination.format.name(),
+        compression: match destination.compression {
+            Compression::None => None,
+            Compression::Gzip => Some("gzip"),
+            Compression::Zstd => Some("zstd"),
+        },
+        destination: destination.place.address(),
+        exists,
+        manifest: manifest.map(|path| path.display().to_string()),
+        manifest_exists: manifest_exists.transpose()?,
+    })
+}
+
+/// Says what is at the destination; fails if it cannot be written.
+fn existing(
+    context: &Context,
+    args: &ExportArgs,
+    request: &ExportRequest,
+    storage: &Storage,
+) -> anyhow::Result<String> {
+    let destination = &request.destination;
+    formats::check_options(destination.format, &csv_options(&args.output))?;
+    if let Location::Table(_) = &destination.place {
+        context.settings()?.client_options()?;
+        return Ok("not looked up; rows would be added and updated by batch_id".to_owned());
+    }
+    if destination.template.is_some() {
+        return existing_files(context, args, request, storage);
+    }
+    let existing = storage.check(&destination.place, args.output.no_clobber)?;
+    if let (Format::Sqlite, Location::File(path)) = (destination.format, &destination.place) {
+        refuse_sidecars(path)?;
+    }
+    Ok(describe(existing))
+}
+
+/// Says what is in the folder of a partitioned export.
+fn existing_files(
+    context: &Context,
+    args: &ExportArgs,
+    request: &ExportRequest,
+    storage: &Storage,
+) -> anyhow::Result<String> {
+    let destination = &request.destination;
+    let Some(template) = &destination.template else {
+        return Ok(String::new());
+    };
+    PartitionedWriter::check(template, storage)?;
+    if let Location::Object(_) = &destination.place {
+        return Ok(describe(Existing::Unknown));
+    }
+    if args.output.only_changed {
+        return changed_files(context, args, request, storage);
+    }
+    // A folder that cannot be read is not a reason to fail.
+    let lake = Lake::find(Path::new(&template.text())).ok().flatten();
+    let files = lake.map_or_else(Vec::new, |lake| lake.files().unwrap_or_default());
+    Ok(match files.len() as u64 {
+        0 => "no file with such a name".to_owned(),
+        files => format!(
+            "{} with such a name; those of the selected batches would be replaced",
+            count(files, "file", "files")
+        ),
+    })
+}
+
+/// Says which files `--only-changed` would rewrite.
+fn changed_files(
+    context: &Context,
+    args: &ExportArgs,
+    request: &ExportRequest,
+    storage: &Storage,
+) -> anyhow::Result<String> {
+    let source = BatchSource::open(context, args.source.archive.as_deref())?;
+    let Some(archive) = source.archive() else {
+        return Ok(String::new());
+    };
+    let unfinished = lake::unfinished_files(&request.destination, true, storage)?;
+    let complete = source.incomplete(&request.batches.range)?.is_none();
+    let plan = LakePlan::new(args, request, archive, &unfinished, complete, storage)?;
+    Ok(match plan {
+        LakePlan::UpToDate(manifest) => {
+            let files = count(manifest.files.len() as u64, "file", "files");
+            format!("{files}; nothing has changed")
+        }
+        LakePlan::Update(update) => format!(
+            "{} would be rewritten, and {} kept",
+            count(update.part.names.len() as u64, "file", "files"),
+            thousands(update.part.kept.len() as u64)
+        ),
+        LakePlan::Everything { known } => format!(
+            "{} of an earlier run; all files would be written",
+            count(known.len() as u64, "file", "files")
+        ),
+    })
+}
+
+/// Says what is at the name of the manifest; fails if it cannot be written.
+fn existing_manifest(
+    path: &Path,
+    args: &ExportArgs,
+    destination: &Destination,
+    storage: &Storage,
+) -> Result<String, Failure> {
+    let location = Location::new(Some(path))?;
+    // The folder is created with those of the files.
+    if let (Some(_), Location::File(path)) = (&destination.template, &location)
+        && !path.exists()
+    {
+        check_folder(path)?;
+        return Ok(describe(Existing::Nothing));
+    }
+    storage
+        .check(&location, args.output.no_clobber)
+        .map(describe)
+}
+
+fn describe(existing: Existing) -> String {
+    match existing {
+        Existing::Nothing => "nothing".to_owned(),
+        Existing::File(bytes) => {
+            let bytes = count(bytes, "byte", "bytes");
+            format!("a file of {bytes}, which would be replaced")
+        }
+        Existing::Stream => "written as the batches arrive".to_owned(),
+        Existing::Unknown => "not looked up".to_owned(),
+    }
+}
+
+impl ExportPlan {
+    /// Describes the plan for people.
+    fn describe(&self, range: &Range) -> String {
+        let mut lines: Vec<(&str, String)> = vec![("source", self.source.clone())];
+        lines.push(("range", describe_range(range)));
+        if let Some(version) = self.version {
+            lines.push(("request", range.asked()));
+            let version = match version {
+                "auto" => "v2, or v1 if the service has no v2",
+                version => version,
+            };
+            lines.push(("version", version.to_owned()));
+        }
+        let filters = self.r#where.iter();
+        lines.extend(filters.map(|filter| ("where", filter.clone())));
+        if self.r#where.is_empty() {
+            lines.push(("where", "all batches".to_owned()));
+        }
+        let is_all = self.fields.len() == COLUMNS.len();
+        let is_in_order = COLUMNS
+            .iter()
+            .map(|column| column.name)
+            .eq(self.fields.iter().copied());
+        let fields = if is_all && is_in_order {
+            "all".to_owned()
+        } else {
+            self.fields.join(", ")
+        };
+        lines.push(("fields", fields));
+        lines.extend(self.sort.iter().map(|sort| ("sort", sort.clone())));
+        lines.extend(self.limit.map(|limit| ("limit", thousands(limit))));
+        let packed = self.compression.map(|packed| format!(", {packed}"));
+        let format = format!("{}{}", self.format, packed.unwrap_or_default());
+        lines.push(("format", format));
+        let destination = match self.destination.as_str() {
+            "-" => "standard output",
+            destination => destination,
+        };
+        lines.push(("destination", destination.to_owned()));
+        lines.push(("exists", self.exists.clone()));
+        if let (Some(manifest), Some(exists)) = (&self.manifest, &self.manifest_exists) {
+            lines.push(("manifest", format!("{manifest} (exists: {exists})")));
+        }
+        let line = |(key, value): (&str, String)| {
+            let key = format!("{key}:");
+            format!("{key:13}{}\n", one_line(&value))
+        };
+        lines.into_iter().map(line).collect()
+    }
+}
+
+/// Describes the creation dates that are selected, in UTC.
+fn describe_range(range: &Range) -> String {
+    let start = range.start.map(|start| format!("from {}", written(start)));
+    let not_included = if range.excludes_end {
+        ", not including,"
+    } else {
+        ""
+    };
+    let end = range.end.map(written);
+    let end = end.map(|end| format!("up to{not_included} {end}"));
+    match (start, end) {
+        (None, None) => "all dates".to_owned(),
+        (start, end) => start.into_iter().chain(end).collect::<Vec<_>>().join(" "),
+    }
+}
