@@ -1,4 +1,4 @@
-//! Spark, DuckDB, Delta Lake, pyarrow and pandas reading lakes written by trayscan, and their examples.
+//! Spark, DuckDB, Polars, Delta Lake, pyarrow and pandas reading lakes written by trayscan, and their examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::harness::{Output, Run, Server, python, run};
 
 /// The packages that the examples and the tests need.
 const PACKAGES: &str =
-    "'pyspark>=3.5,<4' duckdb duckdb-cli deltalake pyarrow pandas pytz setuptools";
-const MODULES: &str = "pyspark, duckdb, deltalake, pyarrow, pandas, pytz";
+    "'pyspark>=3.5,<4' duckdb duckdb-cli polars deltalake pyarrow pandas pytz setuptools";
+const MODULES: &str = "pyspark, duckdb, polars, deltalake, pyarrow, pandas, pytz";
 
 /// The programs of a Python environment with all packages; `None` if not available.
 static PROGRAMS: LazyLock<Option<PathBuf>> =
@@ -115,7 +115,7 @@ fn summary(archive: &str, args: &[&str]) -> Vec<Vec<String>> {
 }
 
 #[test]
-#[ignore = "installs Spark, DuckDB and Delta Lake from PyPI, and runs them"]
+#[ignore = "installs Spark, DuckDB, Polars and Delta Lake from PyPI, and runs them"]
 fn examples_over_a_lake_agree_with_summary() {
     let Some(bench) = Bench::new() else { return };
     let server = Server::start(&["--batches", "5000"]);
@@ -134,6 +134,9 @@ fn examples_over_a_lake_agree_with_summary() {
     let args = ["-csv", "-nullvalue", "", "-f", &example("sums.sql")];
     let duckdb = bench.command("duckdb", &args).output().expect(0);
     assert_eq!(rows(&duckdb.stdout), expected, "DuckDB");
+
+    let polars = bench.python(&[&example("polars_sums.py")]);
+    assert_eq!(rows(&polars.stdout), expected, "Polars");
 
     let delta = bench.python(&[&example("delta_sums.py"), "lake", "delta"]);
     assert_eq!(rows(&delta.stdout), expected, "Delta Lake");
