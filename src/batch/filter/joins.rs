@@ -1,7 +1,7 @@
 //! Conditions joined in one `--where`, as other languages do: refused, with the right spelling.
 
 use super::condition::OPERATORS;
-use super::mistakes::{Mistake, flag};
+use super::mistakes::{Mistake, argument, flag};
 use super::names::nearest_field;
 use crate::batch::{COLUMNS, FieldType, find_column};
 
@@ -33,10 +33,7 @@ pub(super) fn check(text: &str, from: usize, is_free: bool) -> Result<(), Mistak
     if has_or {
         return Err(alternatives(&conditions));
     }
-    let flags = conditions
-        .iter()
-        .map(|condition| format!("--where '{condition}'"));
-    let flags: Vec<String> = flags.collect();
+    let flags: Vec<String> = conditions.iter().map(|text| argument(text)).collect();
     Err(Mistake::new("one `--where` takes one condition")
         .hint(format!("write `{}`", flags.join(" "))))
 }

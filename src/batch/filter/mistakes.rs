@@ -28,7 +28,12 @@ impl Mistake {
 
 /// Shows a condition as users write it.
 pub(super) fn flag(condition: &str) -> String {
-    format!("`--where '{condition}'`")
+    format!("`{}`", argument(condition))
+}
+
+/// Returns a condition as it is written on the command line, quoted for a shell.
+pub(super) fn argument(condition: &str) -> String {
+    format!("--where '{}'", condition.replace('\'', r"'\''"))
 }
 
 /// Operators of other languages, and ours. The words of one that begins with another come first.
@@ -94,6 +99,18 @@ pub(super) fn whole_name<'a>(condition: &'a str, name: &'a str) -> &'a str {
     }
     let signs = condition.find(['=', '!', '<', '>', '~']);
     condition[..signs.unwrap_or(condition.len())].trim()
+}
+
+/// Returns a number with commas as it is meant: `1,234` has thousands, `87,5` has decimals.
+fn without_comma(value: &str) -> Option<String> {
+    let mut parts = value.split(',').skip(1).peekable();
+    parts.peek()?;
+    let right = if parts.all(|part| part.len() == 3) {
+        value.replace(',', "")
+    } else {
+        value.replacen(',', ".", 1)
+    };
+    is_number(&right).then_some(right)
 }
 
 /// A condition as it was written.
@@ -200,11 +217,10 @@ impl Spelling<'_> {
         let mistake = Mistake::new("the value is not a number such as 80.5");
         match self.blanks_removed(is_number) {
             Some(right) => mistake.hint(right),
-            None if is_number(&value.replacen(',', ".", 1)) => {
-                let right = self.with(self.sign, &value.replacen(',', ".", 1));
-                mistake.hint(format!("write {right}"))
-            }
-            None => mistake,
+            None => match without_comma(value) {
+                Some(right) => mistake.hint(format!("write {}", self.with(self.sign, &right))),
+                None => mistake,
+            },
         }
     }
 
@@ -215,7 +231,7 @@ impl Spelling<'_> {
         let why = why.unwrap_or_else(|| "the value is not a date such as 2026-05-01".to_owned());
         let spelled = |right: &str| {
             let value = self.value.replacen(value, right, 1);
-            format!("--where '{}{}{value}'", self.name(), self.sign)
+            argument(&format!("{}{}{value}", self.name(), self.sign))
         };
         let hint = self
             .blanks_removed(|part| !part.is_empty() && part != value)

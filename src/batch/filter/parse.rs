@@ -17,8 +17,8 @@ impl Condition {
     /// Parses a condition; dates refer to `clock`.
     pub(crate) fn parse(expression: &str, clock: Clock) -> Result<Self, Failure> {
         let refuse = |Mistake { why, hint }| {
-            let shown = one_line(expression.trim());
-            Failure::new(Kind::Usage, format!("`--where '{shown}'`: {why}")).hint(hint)
+            let shown = mistakes::flag(&one_line(expression));
+            Failure::new(Kind::Usage, format!("{shown}: {why}")).hint(hint)
         };
         let text = expression.trim_start();
         let (is_negated, bare) = match text.strip_prefix('!') {
