@@ -46,6 +46,13 @@ impl Lock {
     }
 }
 
+/// Returns whether a run is using the archive at `path`; also if that cannot be found out.
+pub(super) fn is_held(path: &Path) -> bool {
+    // Other readers do not conflict. The lock is released at once.
+    let locked = File::open(path).map(|file| file.try_lock_shared());
+    !matches!(locked, Ok(Ok(())))
+}
+
 fn open(path: &Path) -> io::Result<File> {
     // Opening a pipe would block.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {

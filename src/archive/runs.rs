@@ -3,6 +3,7 @@
 use rusqlite::Row;
 
 use super::database::{Archive, read_second};
+use super::lock;
 use crate::batch::range::{Range, written};
 use crate::error::Failure;
 
@@ -90,6 +91,14 @@ impl Run {
         self.range_end = Some(written(mark));
     }
 
+    /// Marks the run as killed if it has not ended.
+    pub(crate) fn mark_killed(&mut self) {
+        if self.outcome == RunOutcome::Running {
+            self.outcome = RunOutcome::Interrupted;
+            self.message = Some(KILLED.to_owned());
+        }
+    }
+
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get("run_id")?,
@@ -111,14 +120,21 @@ impl Run {
     }
 }
 
+/// What is recorded of a run whose process was killed.
+const KILLED: &str = "the process ended before the run did";
+
 impl Archive {
+    /// Returns whether a run is in progress.
+    pub(crate) fn is_in_use(&self) -> bool {
+        lock::is_held(self.path())
+    }
+
     /// Records that a run begins, and that all earlier ones have ended.
     pub(crate) fn begin_run(&self, run: &mut Run) -> Result<(), Failure> {
         let begin = || {
-            let message = "the process ended before the run did";
             let sql =
                 "UPDATE runs SET outcome = 'interrupted', message = ?1 WHERE outcome = 'running'";
-            self.db.execute(sql, [message])?;
+            self.db.execute(sql, [KILLED])?;
             let kind = if run.full { "full" } else { "sync" };
             let sql = "INSERT INTO runs (started, kind, range_start, range_end, outcome)
                 VALUES (?1, ?2, ?3, ?4, 'running')";

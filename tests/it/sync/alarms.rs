@@ -103,14 +103,14 @@ fn an_archive_without_a_complete_run_is_an_alarm() {
     let shelf = ArchiveFile::new();
     let ended = shelf.sync(&service, &["--retries", "0", "--parallel", "1"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert_alarm(&shelf, "99y", "no run has finished yet");
+    assert_alarm(&shelf, "99y", "no run has succeeded yet");
     service.state().answers = None;
     shelf.complete(&service, &[]);
     assert_no_alarm(&shelf, "99y");
     // Even if everything was fetched.
     let sql = "UPDATE runs SET outcome = 'interrupted'";
     shelf.open().execute(sql, []).unwrap();
-    assert_alarm(&shelf, "99y", "no run has finished yet");
+    assert_alarm(&shelf, "99y", "no run has succeeded yet");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn a_metric_without_a_value_is_left_out() {
     );
     running.kill();
     running.wait();
-    // The next run notices that it was killed.
+    assert_eq!(metrics(&shelf)["last_run_exit_code"], 137);
     let mut command = shelf.command(&server, &["--retries", "0"]);
     command
         .env("TRAYSCAN_CLIENT_SECRET", "wrong")
@@ -146,7 +146,7 @@ fn a_metric_without_a_value_is_left_out() {
     let killed = metrics(&shelf);
     let started: String = shelf.one("SELECT started FROM runs");
     assert_eq!(killed["last_run_timestamp_seconds"], second(&started));
-    assert!(!killed.contains_key("last_run_exit_code"), "{killed:?}");
+    assert_eq!(killed["last_run_exit_code"], 137);
     assert!(
         !killed.contains_key("last_success_timestamp_seconds"),
         "{killed:?}"

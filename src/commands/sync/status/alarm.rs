@@ -15,7 +15,7 @@ pub(super) fn find(status: &Status, max_age: Duration, now: i64) -> Option<Failu
         Some(end) if status.last_complete_run.is_some() => {
             causes.extend(outdated(end, max_age, now));
         }
-        _ => causes.push("no run has finished yet".to_owned()),
+        _ => causes.push("no run has succeeded yet".to_owned()),
     }
     let gaps = status.coverage.gaps(status.since);
     if let Some((start, end)) = gaps.first() {

@@ -28,8 +28,20 @@ pub(super) struct Status {
 impl Status {
     pub(super) fn read(archive: &Archive) -> Result<Self, Failure> {
         let (batches, vanished) = archive.count()?;
-        let failed = [RunOutcome::Failed, RunOutcome::Interrupted];
-        let ended = [RunOutcome::Complete, failed[0], failed[1]];
+        let mut failed = vec![RunOutcome::Failed, RunOutcome::Interrupted];
+        // Nobody records that a run was killed until the next one begins.
+        let is_in_use = archive.is_in_use();
+        if !is_in_use {
+            failed.push(RunOutcome::Running);
+        }
+        let ended = [&failed[..], &[RunOutcome::Complete]].concat();
+        let runs = |outcomes: &[RunOutcome], most| -> Result<Vec<Run>, Failure> {
+            let mut runs = archive.runs(outcomes, most)?;
+            if !is_in_use {
+                runs.iter_mut().for_each(Run::mark_killed);
+            }
+            Ok(runs)
+        };
         Ok(Self {
             path: archive.path().to_owned(),
             owner: archive.owner()?,
@@ -38,10 +50,10 @@ impl Status {
             months: archive.months()?,
             since: archive.since()?.second(),
             coverage: archive.coverage()?,
-            runs: archive.runs(&RunOutcome::ALL, RUNS)?,
-            failed_runs: archive.runs(&failed, RUNS)?,
-            last_complete_run: archive.runs(&[RunOutcome::Complete], 1)?.pop(),
-            last_ended_run: archive.runs(&ended, 1)?.pop(),
+            runs: runs(&RunOutcome::ALL, RUNS)?,
+            failed_runs: runs(&failed, RUNS)?,
+            last_complete_run: runs(&[RunOutcome::Complete], 1)?.pop(),
+            last_ended_run: runs(&ended, 1)?.pop(),
         })
     }
 }

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use super::data::Status;
 use crate::archive::{Run, read_second};
 
+/// What a shell reports for a process that was killed.
+const KILLED: i64 = 137;
+
 impl Status {
     /// Returns the metrics that have a value. The path is a label: one machine may have several archives.
     pub(super) fn to_prometheus(&self) -> String {
@@ -34,8 +37,8 @@ impl Status {
             ),
             (
                 "last_run_exit_code",
-                "Exit code of the last run that ended.",
-                last_run.and_then(|run| run.exit_code.map(i64::from)),
+                "Exit code of the last run that ended; 137 if it was killed.",
+                last_run.map(|run| run.exit_code.map_or(KILLED, i64::from)),
             ),
             (
                 "batches",
