@@ -276,7 +276,10 @@ pub(crate) fn parse(args: &[OsString], color: When) -> Result<Cli, Stop> {
 /// programs do.
 fn asked_by_word(args: &[OsString]) -> Vec<OsString> {
     match args {
-        [program, version] if version == "version" => vec![program.clone(), "--version".into()],
+        [program, version, rest @ ..] if version == "version" => {
+            let version = [program.clone(), "--version".into()];
+            version.into_iter().chain(rest.iter().cloned()).collect()
+        }
         [program, help, words @ ..] if help == "help" => {
             let program = std::iter::once(program).chain(words).cloned();
             program.chain([OsString::from("--help")]).collect()

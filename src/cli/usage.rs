@@ -269,13 +269,27 @@ impl Line<'_> {
         let needed: Vec<String> = names.iter().map(|name| self.name(name)).collect();
         let needed = listed(&needed, "and");
         let flag = names.first().and_then(|name| {
-            let (_, flag) = NEEDED_BY.iter().find(|(id, _)| name.contains(id))?;
+            let mut flags = NEEDED_BY.iter().filter(|(id, _)| name.contains(id));
+            let (_, flag) = flags.find(|(_, flag)| self.is_typed(flag))?;
             Some(*flag)
         });
         match flag {
             Some(flag) => UsageError::new(format!("`{flag}` needs {needed}"), self.help()),
             None => UsageError::new(format!("{needed} is missing"), self.example()),
         }
+    }
+
+    /// Returns whether the flag with this long name was given.
+    fn is_typed(&self, long: &str) -> bool {
+        let short = self.flag(long).and_then(Arg::get_short);
+        let short = short.map(|short| format!("-{short}"));
+        self.args.iter().any(|word| {
+            let value = word.strip_prefix(long);
+            value.is_some_and(|value| value.is_empty() || value.starts_with('='))
+                || short
+                    .as_ref()
+                    .is_some_and(|short| word.starts_with(short.as_str()))
+        })
     }
 
     /// Returns the flag or argument that clap shows as `given`, such as `--parallel <N>`.
@@ -363,7 +377,11 @@ impl Line<'_> {
 }
 
 /// Flags that clap asks for because of another flag, and that other flag.
-const NEEDED_BY: [(&str, &str); 2] = [("--state", "--lookback"), ("--status", "--format")];
+const NEEDED_BY: [(&str, &str); 3] = [
+    ("--state", "--lookback"),
+    ("--status", "--max-age"),
+    ("--status", "--format"),
+];
 
 /// Returns the long names of all flags of `command`.
 fn longs(command: &Command) -> Vec<String> {
