@@ -237,7 +237,8 @@ impl Http {
     /// Returns whether `response` is the page that some servers send if a request to a TLS port is plain http.
     async fn is_page_of_tls_port(&self, request: &Request, response: &reqwest::Response) -> bool {
         let content_type = response.headers().get(header::CONTENT_TYPE);
-        let is_json = content_type.is_some_and(|value| value.as_bytes().ends_with(b"json"));
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let is_json = content_type.is_some_and(|value| value.contains("json"));
         response.status() == StatusCode::BAD_REQUEST
             && request.form.is_some()
             && !is_json

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::{Home, SECRET, access, fetch, fetched, profile, refused, set_mode};
-use crate::harness::{Output, Run, Server};
+use crate::harness::{Output, Run, Server, trayscan};
 
 /// A server whose secret must never be shown.
 fn server() -> Server {
@@ -186,6 +186,23 @@ fn settings_that_were_given_are_saved() {
     assert_eq!(files(&home), ["config.b.secret", "config.toml"]);
     fetched(&fetch(&home).args(["--profile", "b"]).output());
     assert!(text(&home.config()).starts_with("default_profile = \"Prod/2\"\n"));
+}
+
+#[test]
+fn plain_http_to_another_machine_is_saved_as_allowed() {
+    // Not a loopback address, although it leads to this machine.
+    let args = ["serve", "--listen", "0.0.0.0:0", "--format", "json"];
+    let server = Server::spawn(trayscan(
+        &[&args[..], &["--client-secret", SECRET]].concat(),
+    ));
+    let url = format!("http://0.0.0.0:{}", server.address.port());
+    let flags = ["--base-url", &url, "--client-id", &server.client_id];
+    let home = Home::empty();
+    login(&home, &flags, SECRET).expect(13);
+    let allowed = [&flags[..], &["--allow-http"]].concat();
+    login(&home, &allowed, SECRET).expect(0);
+    assert!(text(&home.config()).contains("\nallow_http = true\n"));
+    fetched(&fetch(&home).output());
 }
 
 fn rcgen_certificate() -> String {
