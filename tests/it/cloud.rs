@@ -18,6 +18,10 @@ mod faults;
 mod lakes;
 mod proxy;
 
+// The examples for Kubernetes and Airflow.
+#[cfg(feature = "postgres")]
+mod schedulers;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
