@@ -138,9 +138,9 @@ fn the_cron_job_keeps_an_archive_a_lake_and_a_table() {
         .collect();
     assert_eq!(names, ["sync", "lake", "table", "status"]);
     for _night in 0..2 {
-        containers
-            .iter()
-            .for_each(|container| world.start(container));
+        for container in &containers {
+            world.start(container);
+        }
         let objects = world.bucket.list();
         assert!(
             objects.iter().any(|name| name.ends_with("/_manifest.json")),
@@ -192,9 +192,9 @@ fn the_tasks_of_airflow_export_their_day_again_and_again() {
     let containers = world.containers(read.envs(world.variables()));
     assert_eq!(containers.len(), 2, "{containers:?}");
     for _attempt in 0..2 {
-        containers
-            .iter()
-            .for_each(|container| world.start(container));
+        for container in &containers {
+            world.start(container);
+        }
         let object = format!("batches/day={day}/batches.parquet");
         assert_eq!(world.bucket.list(), [object]);
         assert_eq!(
