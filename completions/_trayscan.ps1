@@ -90,7 +90,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--decimal-comma', '--decimal-comma', [CompletionResultType]::ParameterName, 'csv, tsv: write a decimal comma; csv then separates cells with `;`')
             [CompletionResult]::new('--bom', '--bom', [CompletionResultType]::ParameterName, 'csv, tsv: start with a byte order mark')
             [CompletionResult]::new('--no-header', '--no-header', [CompletionResultType]::ParameterName, 'csv, tsv: leave out the header line')
-            [CompletionResult]::new('--excel', '--excel', [CompletionResultType]::ParameterName, 'csv, tsv: write for Excel: byte order mark, CRLF, no cell read as a formula')
+            [CompletionResult]::new('--excel', '--excel', [CompletionResultType]::ParameterName, 'csv, tsv: write for Excel: byte order mark, CRLF, dates it reads, no cell run as a formula')
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Use demo data from a built-in server; no setup needed')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Show only warnings and errors; -qq: only errors')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Show only warnings and errors; -qq: only errors')

@@ -86,7 +86,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --decimal-comma 'csv, tsv: write a decimal comma; csv then separates cells with `;`'
             cand --bom 'csv, tsv: start with a byte order mark'
             cand --no-header 'csv, tsv: leave out the header line'
-            cand --excel 'csv, tsv: write for Excel: byte order mark, CRLF, no cell read as a formula'
+            cand --excel 'csv, tsv: write for Excel: byte order mark, CRLF, dates it reads, no cell run as a formula'
             cand --sandbox 'Use demo data from a built-in server; no setup needed'
             cand -q 'Show only warnings and errors; -qq: only errors'
             cand --quiet 'Show only warnings and errors; -qq: only errors'

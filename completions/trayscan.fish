@@ -119,7 +119,7 @@ complete -c trayscan -n "__trayscan_at 'export'" -l delimiter -d 'csv, tsv: cell
 complete -c trayscan -n "__trayscan_at 'export'" -l decimal-comma -d 'csv, tsv: write a decimal comma; csv then separates cells with `;`'
 complete -c trayscan -n "__trayscan_at 'export'" -l bom -d 'csv, tsv: start with a byte order mark'
 complete -c trayscan -n "__trayscan_at 'export'" -l no-header -d 'csv, tsv: leave out the header line'
-complete -c trayscan -n "__trayscan_at 'export'" -l excel -d 'csv, tsv: write for Excel: byte order mark, CRLF, no cell read as a formula'
+complete -c trayscan -n "__trayscan_at 'export'" -l excel -d 'csv, tsv: write for Excel: byte order mark, CRLF, dates it reads, no cell run as a formula'
 complete -c trayscan -n "__trayscan_at 'export'" -l archive -d 'Read batches from an archive of `trayscan sync` instead of the service' -r -F
 complete -c trayscan -n "__trayscan_at 'export'" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
 complete -c trayscan -n "__trayscan_at 'export'" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f

@@ -168,7 +168,7 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) no_header: bool,
 
-    /// csv, tsv: write for Excel: byte order mark, CRLF, no cell read as a formula
+    /// csv, tsv: write for Excel: byte order mark, CRLF, dates it reads, no cell run as a formula
     #[arg(long)]
     pub(crate) excel: bool,
 }

@@ -60,6 +60,17 @@ fn every_format_accepts_both_utc_notations_microseconds_and_leap_seconds() {
         export(&service, &["-o", &path]).expect(0);
         run(&["verify", &path, "--against", &reference]).expect(0);
     }
+    for (name, flags) in [
+        ("e.csv", &["--excel"][..]),
+        ("e.tsv", &["--excel", "--no-header"]),
+        ("c.csv", &["--excel", "--decimal-comma"]),
+    ] {
+        let (path, manifest) = (folder.name(name), folder.name("m.json"));
+        let args = [&["-o", &path, "--manifest", &manifest], flags].concat();
+        export(&service, &args).expect(0);
+        run(&["verify", &path, "--against", &reference]).expect(0);
+        run(&["verify", &path, "--manifest", &manifest]).expect(0);
+    }
     let singer = export(&service, &["-f", "singer"]).expect(0);
     let table = export(&service, &["-f", "table"]).expect(0);
     let excel = export(&service, &["-f", "csv", "--excel"]).expect(0);

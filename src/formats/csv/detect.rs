@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use csv::{ReaderBuilder, StringRecord};
 
 use super::dialect::FORMULA;
+use super::excel_dates::from_excel;
 use crate::batch::{COLUMNS, Column, FieldType, Timestamp, find_column, is_number};
 use crate::formats::record::{ReadError, RecordPlace};
 
@@ -227,7 +228,7 @@ fn fits(column: &Column, text: &str) -> bool {
     match column.kind {
         _ if text.is_empty() => column.nullable,
         FieldType::Text => true,
-        FieldType::Date => Timestamp::parse(text).is_some(),
+        FieldType::Date => Timestamp::parse(text).is_some() || from_excel(text).is_some(),
         FieldType::Integer | FieldType::Decimal => is_number(text) || with_point(text).is_some(),
         FieldType::Boolean => matches!(text, "true" | "false"),
     }

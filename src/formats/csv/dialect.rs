@@ -55,9 +55,8 @@ impl Dialect {
                     && !text.starts_with('\'')
             }
             FieldType::Decimal => !self.decimal_comma && self.has_distinct_delimiter(),
-            FieldType::Date | FieldType::Integer | FieldType::Boolean => {
-                self.has_distinct_delimiter()
-            }
+            FieldType::Date => !self.excel && self.has_distinct_delimiter(),
+            FieldType::Integer | FieldType::Boolean => self.has_distinct_delimiter(),
         };
         is_plain.then_some(text)
     }

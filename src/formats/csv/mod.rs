@@ -8,6 +8,7 @@ pub(crate) mod dialect;
 pub(crate) mod write;
 
 mod detect;
+mod excel_dates;
 mod lines;
 pub(crate) mod read;
 

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
 use super::detect::{DetectedDialect, MARK, with_point};
+use super::excel_dates::{from_excel, looks_like_one};
 use super::lines::{BadLine, LineChecker};
 use crate::batch::{COLUMNS, FieldType, Values, is_number};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
@@ -164,6 +165,14 @@ struct CsvRow<'a> {
 impl Values for CsvRow<'_> {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         let cell = self.record.get(self.dialect.cells[column]?)?;
+        if self.dialect.excel && COLUMNS[column].kind == FieldType::Date {
+            if let Some(date) = from_excel(cell) {
+                return Some(Cow::Owned(date));
+            }
+            if let Some(text) = cell.strip_prefix('\'').filter(|text| looks_like_one(text)) {
+                return Some(Cow::Borrowed(text));
+            }
+        }
         // An empty cell is null.
         let text = Some(self.dialect.unescape(cell)).filter(|text| !text.is_empty())?;
         let decimal = self.comma && COLUMNS[column].kind == FieldType::Decimal;

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use super::dialect::{Dialect, FORMULA};
+use super::excel_dates::{looks_like_one, to_excel};
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::error::Failure;
@@ -81,6 +82,13 @@ impl Csv {
         match COLUMNS[column].kind {
             FieldType::Decimal if self.dialect.decimal_comma && batch.typed(column).is_some() => {
                 Cow::Owned(text.replace('.', ","))
+            }
+            FieldType::Date if self.dialect.excel && batch.typed(column).is_some() => {
+                let date = to_excel(&text, self.dialect.decimal_comma);
+                date.map_or(text, Cow::Owned)
+            }
+            FieldType::Date if self.dialect.excel && looks_like_one(&text) => {
+                Cow::Owned(format!("'{text}"))
             }
             // An invalid number is text, too.
             kind if kind == FieldType::Text || batch.typed(column).is_none() => {

@@ -200,6 +200,10 @@ fn excel_csv_opens_with_a_double_click() {
     let all = server.flat("");
     let harmless = |field: &str, cell: String| match field {
         "comment" | "batch_name" if is_formula(&cell) => format!("'{cell}"),
+        "batch_creation_date" => cell
+            .replace('T', " ")
+            .replace('Z', "")
+            .replace("+00:00", ""),
         _ => cell,
     };
     let ended = export(&server, &["-f", "csv", "--excel"]).expect(0);
@@ -215,7 +219,14 @@ fn excel_csv_opens_with_a_double_click() {
     let both = written(&server, &["-f", "csv", "--excel", "--decimal-comma"]);
     assert!(
         cells(both.strip_prefix('\u{feff}').unwrap(), b';')
-            == expected_cells(&all, |field, cell| with_comma(field, harmless(field, cell)))
+            == expected_cells(&all, |field, cell| {
+                let cell = with_comma(field, harmless(field, cell));
+                match field {
+                    // The fraction has a decimal comma, too.
+                    "batch_creation_date" => cell.replace('.', ","),
+                    _ => cell,
+                }
+            })
     );
 }
 

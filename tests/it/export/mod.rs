@@ -5,6 +5,7 @@
 mod whole;
 
 // Version 1, and when it is used.
+mod spreadsheet;
 mod versions;
 
 // The requested date range.
