@@ -26,7 +26,9 @@ pub(super) fn run(context: &Context, command: &ConfigCommand) -> anyhow::Result<
 
 /// Changes one key of a profile.
 fn set(context: &Context, args: &ConfigSetArgs) -> anyhow::Result<()> {
-    let mut document = ConfigDocument::open(args.file.config.as_deref())?;
+    let path = file::path(args.file.config.as_deref())?;
+    let lock = context.storage.lock_private(&path)?;
+    let mut document = ConfigDocument::open(Some(&path))?;
     let name = document.profile_name(args.profile.as_deref())?;
     document.set_typed(&name, &args.key, &args.value)?;
     let Some(text) = document.text()? else {
@@ -38,6 +40,7 @@ fn set(context: &Context, args: &ConfigSetArgs) -> anyhow::Result<()> {
         text,
         keeps_attributes: true,
     }])?;
+    drop(lock);
     let place = match args.key.as_str() {
         "default_profile" => String::new(),
         _ => format!(" of the profile `{name}`"),

@@ -28,7 +28,19 @@ pub(crate) struct ConfigDocument {
 impl ConfigDocument {
     /// Reads the file at `path`, or the default one.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
-        let path = file::path(path)?;
+        let document = Self::read(file::path(path)?)?;
+        if document.file.has_secret() && others_may_read(&document.path) {
+            warn_readable(&document.path);
+        }
+        Ok(document)
+    }
+
+    /// Reads the file again, without the change: another run may have changed it.
+    pub(crate) fn read_again(&self) -> Result<Self, Failure> {
+        Self::read(self.path.clone())
+    }
+
+    fn read(path: PathBuf) -> Result<Self, Failure> {
         let before = match file::read_text(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -38,9 +50,6 @@ impl ConfigDocument {
         let file = ConfigFile::parse(text).and_then(|file| file.targets().map(|_| file));
         let file = file.map_err(|problem| problem.in_file(&path))?;
         let document = text.parse().map_err(|_| unsupported(&path))?;
-        if file.has_secret() && others_may_read(&path) {
-            warn_readable(&path);
-        }
         Ok(Self {
             path,
             before,

@@ -1,8 +1,10 @@
 //! Small files of the user's own, such as the config file and the client secret: replaced together, or not at all.
 
-use std::fs;
+use std::fs::{self, File as Folder, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::Storage;
 use super::cleanup::{Cleanup, Folders};
@@ -11,12 +13,25 @@ use super::path::{folder_of, follow_links};
 use super::temp_file::{PRIVATE, TempFile, sync_folder};
 use crate::error::{Failure, Kind};
 
-/// A file to replace. A new one can be read by the user alone.
+/// How long another run may take to change the files.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause between two attempts.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// A file to replace. A new one can be read by the user alone. A link is followed, and remains.
 pub(crate) struct PrivateFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    /// Whether an existing file remains what it is: a link, with its mode and its owner.
+    /// Whether an existing file keeps its mode and its owner.
     pub(crate) keeps_attributes: bool,
+}
+
+/// No other run changes the file until this is dropped.
+pub(crate) struct PrivateLock {
+    /// `None` if the system has no such locks.
+    _folder: Option<Folder>,
+    /// Folders that were created. Those still empty are removed.
+    _folders: Folders,
 }
 
 impl Storage {
@@ -35,13 +50,47 @@ impl Storage {
             .map_err(|error| cannot_write(path, error))
     }
 
+    /// Waits for other runs that are changing the file at `path`. Missing folders are created for the user alone.
+    ///
+    /// Read the file after this: a change must be made to the newest one.
+    pub(crate) fn lock_private(&self, path: &Path) -> Result<PrivateLock, Failure> {
+        let mut folders = Folders::default();
+        let locked = follow_links(path).and_then(|path| {
+            folders.create_private_for(&path, &self.cleanup)?;
+            lock_folder(folder_of(&path))
+        });
+        match locked {
+            Ok(folder) => Ok(PrivateLock {
+                _folder: folder,
+                _folders: folders,
+            }),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let message = format!("another run is changing `{}`", path.display());
+                let failure = Failure::new(Kind::Locked, message);
+                Err(failure.hint("try again when it has finished; nothing was changed"))
+            }
+            Err(error) => Err(cannot_write(path, error)),
+        }
+    }
+
     /// Replaces all of `files`, or none. Missing folders are created for the user alone.
+    ///
+    /// Between two renames, a process that is killed leaves the earlier files replaced and the later ones not.
     pub(crate) fn replace_private(&self, files: &[PrivateFile]) -> Result<(), Failure> {
+        if files.is_empty() {
+            return Ok(());
+        }
         let mut folders = Folders::default();
         let mut replacements = Vec::new();
         for file in files {
             let replacement = Replacement::prepare(file, &mut folders, &self.cleanup);
             replacements.push(replacement.map_err(|error| cannot_write(&file.path, error))?);
+        }
+        let mut copies = Vec::new();
+        // If the last rename fails, there is nothing to take back of it.
+        for replacement in &replacements[..files.len() - 1] {
+            let copy = replacement.copy(&self.cleanup);
+            copies.push(copy.map_err(|error| cannot_write(&replacement.path, error))?);
         }
         let renamed = self.cleanup.publish_files(&replacements, |new| {
             new.temporary.rename(&new.path, /* replace: */ true)
@@ -49,8 +98,8 @@ impl Storage {
         let (count, renamed) = renamed.map_err(|error| cannot_write(&files[0].path, error))?;
         if let Err(error) = renamed {
             let failure = cannot_write(&files[count].path, error);
-            for replacement in &replacements[..count] {
-                let restored = replacement.restore(&self.cleanup);
+            for (replacement, copy) in replacements[..count].iter().zip(&copies) {
+                let restored = replacement.restore(copy.as_ref());
                 restored.map_err(|error| cannot_write(&replacement.path, error))?;
             }
             return Err(failure);
@@ -67,17 +116,13 @@ impl Storage {
 struct Replacement {
     temporary: TempFile,
     path: PathBuf,
-    /// What the file contained; `None` if it is new.
-    before: Option<Vec<u8>>,
+    /// The attributes of the file that it replaces; `None` if it is new.
+    existing: Option<fs::Metadata>,
 }
 
 impl Replacement {
     fn prepare(file: &PrivateFile, folders: &mut Folders, cleanup: &Cleanup) -> io::Result<Self> {
-        let path = if file.keeps_attributes {
-            follow_links(&file.path)?
-        } else {
-            file.path.clone()
-        };
+        let path = follow_links(&file.path)?;
         let existing = match fs::symlink_metadata(&path) {
             Ok(metadata) => Some(metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -93,20 +138,46 @@ impl Replacement {
             keep_owner_and_mode(temporary.file()?, metadata)?;
         }
         temporary.seal()?;
-        let before = existing.filter(fs::Metadata::is_file);
-        let before = before.map(|_| fs::read(&path)).transpose()?;
         Ok(Self {
             temporary,
             path,
-            before,
+            existing,
         })
     }
 
+    /// Copies the file that is replaced; `None` if there is none.
+    fn copy(&self, cleanup: &Cleanup) -> io::Result<Option<TempFile>> {
+        let Some(metadata) = &self.existing else {
+            return Ok(None);
+        };
+        let mut copy = TempFile::create(folder_of(&self.path), PRIVATE, cleanup)?;
+        copy.file()?.write_all(&fs::read(&self.path)?)?;
+        keep_owner_and_mode(copy.file()?, metadata)?;
+        copy.seal()?;
+        Ok(Some(copy))
+    }
+
     /// Takes the replacement back.
-    fn restore(&self, cleanup: &Cleanup) -> io::Result<()> {
-        match &self.before {
-            Some(before) => TempFile::replace(&self.path, before, cleanup),
+    fn restore(&self, copy: Option<&TempFile>) -> io::Result<()> {
+        match copy {
+            Some(copy) => copy.rename(&self.path, /* replace: */ true).map(drop),
             None => fs::remove_file(&self.path),
+        }
+    }
+}
+
+/// Locks a folder; `None` if the system has no such locks. Fails with `WouldBlock` if it stays locked.
+fn lock_folder(path: &Path) -> io::Result<Option<Folder>> {
+    let Ok(folder) = Folder::open(path) else {
+        return Ok(None);
+    };
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Ok(Some(folder)),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(_)) => return Ok(None),
         }
     }
 }
@@ -116,9 +187,9 @@ fn refuse_special(metadata: &fs::Metadata) -> io::Result<()> {
     let refuse = |kind, why: &str| Err(io::Error::new(kind, why));
     if metadata.is_dir() {
         refuse(io::ErrorKind::IsADirectory, "it is a folder")
-    } else if !metadata.is_file() && !metadata.is_symlink() {
+    } else if !metadata.is_file() {
         refuse(io::ErrorKind::InvalidInput, "it is not a regular file")
-    } else if metadata.is_file() && metadata.permissions().readonly() {
+    } else if metadata.permissions().readonly() {
         let kind = io::ErrorKind::ReadOnlyFilesystem;
         refuse(kind, "the file is write-protected")
     } else {
@@ -179,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_file_keeps_its_attributes_only_if_asked_to() {
+    fn an_existing_file_keeps_its_mode_only_if_asked_to() {
         let folder = TempDir::new().expect("a folder");
         let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
         fs::write(&file, "old").expect("a file");
@@ -190,9 +261,22 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).expect("a file"), "new");
         assert_eq!(mode(&file), 0o640);
         replace(&[(&link, "newer", false)]).expect("written");
-        assert!(!link.is_symlink());
-        assert_eq!((mode(&link), mode(&file)), (0o600, 0o640));
-        assert_eq!(fs::read_to_string(&file).expect("a file"), "new");
+        assert!(link.is_symlink());
+        assert_eq!(mode(&file), 0o600);
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "newer");
+    }
+
+    #[test]
+    fn one_run_at_a_time_holds_the_lock() {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("a/file");
+        let storage = Storage::default();
+        let lock = storage.lock_private(&path).expect("the lock");
+        let open = Folder::open(folder.path().join("a")).expect("a new folder");
+        assert!(open.try_lock().is_err());
+        drop(lock);
+        assert!(!folder.path().join("a").exists(), "nothing was written");
+        assert!(open.try_lock().is_ok());
     }
 
     #[test]
@@ -200,6 +284,7 @@ mod tests {
         let folder = TempDir::new().expect("a folder");
         let [old, new, other] = ["old", "new", "other"].map(|name| folder.path().join(name));
         fs::write(&old, "old").expect("a file");
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o640)).expect("a mode");
         fs::create_dir(&other).expect("a folder in the way");
         let files = [(&*old, "changed", false), (&*other, "text", true)];
         let failure = replace(&files).expect_err("a folder");
@@ -217,12 +302,14 @@ mod tests {
             };
             let replacement = Replacement::prepare(&file, &mut folders, &storage.cleanup);
             let replacement = replacement.expect("ready");
+            let copy = replacement.copy(&storage.cleanup).expect("a copy");
             let renamed = replacement.temporary.rename(path, true);
             assert!(renamed.is_ok());
             assert_eq!(fs::read_to_string(path).expect("a file"), "changed");
-            replacement.restore(&storage.cleanup).expect("restored");
+            replacement.restore(copy.as_ref()).expect("restored");
         }
         assert_eq!(fs::read_to_string(&old).expect("a file"), "old");
+        assert_eq!(mode(&old), 0o640);
         assert!(!new.exists());
     }
 }

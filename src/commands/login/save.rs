@@ -4,23 +4,29 @@ use std::path::{Path, PathBuf};
 
 use super::answers::is_given;
 use crate::client::Credentials;
-use crate::config::{self, ConfigDocument, SecretSource, Settings};
+use crate::config::{self, ConfigDocument, Origin, SecretSource, Settings};
 use crate::error::Failure;
 use crate::secret::Secret;
 use crate::storage::{PrivateFile, Storage};
 
 /// A profile that is ready to be saved.
 pub(super) struct NewProfile {
+    /// The config file as it was before the check.
     document: ConfigDocument,
     name: String,
-    /// The file with the secret, unless an existing one is used.
+    /// Keys and their values.
+    values: Vec<(&'static str, String)>,
+    allow_http: bool,
+    /// The path of the file with the secret; `None` if it stays where the profile has it.
+    secret_file: Option<String>,
+    /// That file, if it must be written.
     secret: Option<PrivateFile>,
 }
 
 impl NewProfile {
     /// Prepares to save the settings that were given or typed. Others remain as they are in the config file.
     pub(super) fn new(
-        mut document: ConfigDocument,
+        document: ConfigDocument,
         name: String,
         settings: &Settings,
         credentials: &Credentials,
@@ -30,57 +36,54 @@ impl NewProfile {
             client_id,
             client_secret,
         } = credentials;
-        document.set(&name, "base_url", base_url.to_string());
-        document.set(&name, "client_id", client_id);
+        let mut values = vec![
+            ("base_url", base_url.to_string()),
+            ("client_id", client_id.clone()),
+        ];
         if is_given(Some(&settings.api)) {
-            document.set(&name, "api", settings.api.value.name());
+            values.push(("api", settings.api.value.name().to_owned()));
         }
-        if let Some(ca_cert) = settings
-            .ca_cert
-            .as_ref()
-            .filter(|path| is_given(Some(path)))
-        {
-            document.set(&name, "ca_cert", config::absolute(&ca_cert.value)?);
+        let ca_cert = settings.ca_cert.as_ref();
+        if let Some(ca_cert) = ca_cert.filter(|path| is_given(Some(path))) {
+            values.push(("ca_cert", config::absolute(&ca_cert.value)?));
         }
         if is_given(Some(&settings.time_zone)) {
-            document.set(&name, "time_zone", settings.time_zone.value.name());
+            values.push(("time_zone", settings.time_zone.value.name().to_owned()));
         }
         let is_allowed = base_url.is_https() || base_url.is_loopback();
-        if !is_allowed && is_given(Some(&settings.allow_http)) {
-            document.set(&name, "allow_http", true);
-        }
-        let secret = match SecretPlace::of(settings)? {
-            SecretPlace::Current => None,
-            SecretPlace::Named(path) => {
-                document.set_secret_file(&name, &config::absolute(&path)?);
-                None
-            }
+        let (secret_file, secret) = match SecretPlace::of(settings)? {
+            SecretPlace::Current => (None, None),
+            SecretPlace::Named(path) => (Some(config::absolute(&path)?), None),
             SecretPlace::Own => {
                 let file = secret_file(&document, &name, client_secret)?;
-                document.set_secret_file(&name, &config::absolute(&file.path)?);
-                Some(file)
+                (Some(config::absolute(&file.path)?), Some(file))
             }
         };
-        document.set_missing_default_profile(&name);
         Ok(Self {
             document,
             name,
+            values,
+            allow_http: !is_allowed && is_given(Some(&settings.allow_http)),
+            secret_file,
             secret,
         })
     }
 
-    /// Saves both files, or none.
+    /// Saves both files, or none. Other changes that were made to the config file meanwhile are kept.
     pub(super) fn save(self, storage: &Storage) -> Result<SavedProfile, Failure> {
+        let _lock = storage.lock_private(self.document.path())?;
+        let document = self.changed()?;
         let Self {
-            document,
             name,
+            secret_file,
             secret,
+            ..
         } = self;
         let config = document.path().display().to_string();
-        let secret_file = secret.as_ref();
-        let secret_file = secret_file.map(|secret| secret.path.display().to_string());
-        let place = secret_file.as_ref();
-        let place = place.map_or_else(String::new, |path| format!(" and the secret in `{path}`"));
+        let place = match (&secret_file, &secret) {
+            (Some(path), Some(_)) => format!(" and the secret in `{path}`"),
+            _ => String::new(),
+        };
         let usage = match document.default_profile() {
             Some(default) if default == name => String::new(),
             _ => format!("; use it with `--profile {name}`"),
@@ -101,6 +104,22 @@ impl NewProfile {
             secret_file,
         })
     }
+
+    /// Returns the newest config file with the change.
+    fn changed(&self) -> Result<ConfigDocument, Failure> {
+        let mut document = self.document.read_again()?;
+        for (key, value) in &self.values {
+            document.set(&self.name, key, value);
+        }
+        if self.allow_http {
+            document.set(&self.name, "allow_http", true);
+        }
+        if let Some(path) = &self.secret_file {
+            document.set_secret_file(&self.name, path);
+        }
+        document.set_missing_default_profile(&self.name);
+        Ok(document)
+    }
 }
 
 /// What was saved.
@@ -110,7 +129,7 @@ pub(super) struct SavedProfile {
     pub(super) profile: String,
     /// The path of the config file.
     pub(super) config: String,
-    /// The path of the file with the secret, if it was written.
+    /// The path of the file with the secret, unless it stays where the profile had it.
     pub(super) secret_file: Option<String>,
 }
 
@@ -128,8 +147,12 @@ impl SecretPlace {
     fn of(settings: &Settings) -> Result<Self, Failure> {
         let secret = settings.secret()?;
         Ok(match secret {
-            Some(secret) if matches!(secret.origin, config::Origin::File(_)) => Self::Current,
             Some(secret) => match &secret.value {
+                SecretSource::File(_) | SecretSource::Command(_)
+                    if matches!(secret.origin, Origin::File(_)) =>
+                {
+                    Self::Current
+                }
                 SecretSource::File(path) => match config::stored_secret(path) {
                     Some(path) => Self::Named(path),
                     None => Self::Own,
@@ -151,8 +174,10 @@ fn secret_file(
     secret: &Secret,
 ) -> Result<PrivateFile, Failure> {
     let path = document.path();
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let file_name = format!("{stem}.{}.secret", encoded(profile));
+    let config = path.file_name().unwrap_or_default().to_string_lossy();
+    // Other endings stay: `prod.toml` and `prod.conf` are two config files.
+    let config = config.strip_suffix(".toml").unwrap_or(&config);
+    let file_name = format!("{config}.{}.secret", encoded(profile));
     let folder = path.parent().unwrap_or(Path::new(""));
     Ok(PrivateFile {
         path: config::absolute(&folder.join(file_name))?.into(),

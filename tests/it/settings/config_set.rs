@@ -59,6 +59,29 @@ fn file_and_profile_are_created() {
 }
 
 #[test]
+fn changes_at_the_same_time_are_all_kept() {
+    let home = Home::empty();
+    let changes = [
+        ("client_id", "x"),
+        ("api", "v2"),
+        ("parallel", "3"),
+        ("retries", "2"),
+        ("retry_wait", "1s"),
+        ("timeout", "9s"),
+        ("allow_http", "true"),
+        ("time_zone", "UTC"),
+    ];
+    let start = |(key, value)| home.command(&["config", "set", key, value]).start();
+    for running in changes.map(start) {
+        running.output().expect(0);
+    }
+    let text = fs::read_to_string(home.config()).unwrap();
+    for (key, _) in changes {
+        assert!(text.contains(&format!("\n{key} = ")), "{key}: {text}");
+    }
+}
+
+#[test]
 fn a_wrong_key_or_value_changes_nothing() {
     let before = "[profiles.default]\nclient_secret_command = \"x\"\n";
     let home = Home::with(before);

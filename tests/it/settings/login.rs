@@ -10,6 +10,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::{Home, SECRET, access, fetch, fetched, profile, refused, set_mode};
+use crate::fake::{Answer, FakeService, token};
 use crate::harness::{Output, Run, Server, trayscan};
 
 /// A server whose secret must never be shown.
@@ -111,6 +112,72 @@ fn a_second_login_replaces_the_secret_and_keeps_the_rest() {
     assert_eq!(text(&secret_file(&home)), format!("{SECRET}\n"));
     assert_eq!(mode(&secret_file(&home)), 0o600);
     assert_eq!(text(&real), after);
+
+    // A link to the secret is followed, too.
+    let vault = home.path().join("vault");
+    fs::rename(secret_file(&home), &vault).unwrap();
+    fs::write(&vault, "hunter2-older").unwrap();
+    symlink(&vault, secret_file(&home)).unwrap();
+    login(&home, &["-q"], SECRET).expect(0);
+    assert!(secret_file(&home).is_symlink());
+    assert_eq!(text(&vault), format!("{SECRET}\n"));
+    assert_eq!(text(&real), after);
+}
+
+#[test]
+fn a_secret_in_the_config_file_moves_to_a_file_of_its_own() {
+    let server = server();
+    let home = Home::with(&profile(&server, &format!("client_secret = \"{SECRET}\"")));
+    let ended = home.run(&["login"]).expect(0);
+    let place = format!("and the secret in `{}`", secret_file(&home).display());
+    assert!(ended.stderr.contains(&place), "{ended:?}");
+    assert!(!text(&home.config()).contains("hunter2"));
+    assert_eq!(text(&secret_file(&home)), format!("{SECRET}\n"));
+    fetched(&fetch(&home).output());
+}
+
+#[test]
+fn each_config_file_has_secrets_of_its_own() {
+    let (server, home) = (server(), Home::empty());
+    for config in ["prod.toml", "prod.conf"] {
+        login(
+            &home,
+            &[&access(&server)[..], &["--config".into(), config.into()]].concat(),
+            SECRET,
+        )
+        .expect(0);
+    }
+    for name in ["prod.default.secret", "prod.conf.default.secret"] {
+        assert!(home.path().join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn a_key_that_is_set_during_the_check_is_kept() {
+    let home = Home::with("[profiles.default]\n");
+    let config = home.config();
+    let service = FakeService::start(move |request| {
+        let before = fs::read_to_string(&config).unwrap();
+        if !before.contains("retries") {
+            fs::write(&config, before + "retries = 7\n").unwrap();
+        }
+        match request.path() {
+            path if path.ends_with("/auth") => token(),
+            _ => Answer::error(404, "gone"),
+        }
+    });
+    let flags = [
+        "--base-url",
+        &service.base_url(),
+        "--client-id=x",
+        "--force",
+    ];
+    login(&home, &flags, SECRET).expect(0);
+    let after = text(&home.config());
+    assert!(
+        after.contains("retries = 7\n") && after.contains("client_id = \"x\"\n"),
+        "{after}"
+    );
 }
 
 #[test]
@@ -142,7 +209,7 @@ fn a_failed_check_saves_nothing_unless_forced() {
 
         let forced = [&flags[..], &["--force".into()]].concat();
         let ended = login(&home, &forced, secret).expect(0);
-        let warning = format!("warning: saving the profile although the check failed: {step}\n");
+        let warning = format!("warning: saving the profile although the check failed: {step}");
         assert!(ended.stderr.starts_with(&warning), "{ended:?}");
         assert_eq!(text(&secret_file(&home)), format!("{secret}\n"));
     }
@@ -298,8 +365,8 @@ fn config_and_secret_are_written_both_or_not_at_all() {
     // A file is where the folder should be.
     let home = Home::empty();
     fs::write(home.path().join(".config"), "").unwrap();
-    let ended = login(&home, &access(&server), SECRET);
-    assert!(matches!(ended.code, Some(2 | 8)), "{ended:?}");
+    login(&home, &access(&server), SECRET).expect(2);
+    assert_eq!(text(&home.path().join(".config")), "");
 }
 
 /// A config file that is mounted into a container cannot be replaced.
@@ -307,11 +374,22 @@ fn config_and_secret_are_written_both_or_not_at_all() {
 #[test]
 fn the_old_secret_stays_if_the_config_file_cannot_be_replaced() {
     let server = server();
-    for old in [Some("hunter2-old"), None] {
+    for (old, is_link) in [
+        (Some("hunter2-old"), false),
+        (Some("hunter2-old"), true),
+        (None, false),
+    ] {
         let before = profile(&server, "client_secret_file = \"~/old\"");
         let home = Home::with(&before);
         if let Some(old) = old {
-            fs::write(secret_file(&home), old).unwrap();
+            let file = if is_link {
+                symlink("../../vault", secret_file(&home)).unwrap();
+                home.path().join("vault")
+            } else {
+                secret_file(&home)
+            };
+            fs::write(&file, old).unwrap();
+            set_mode(&file, 0o640);
         }
         let mut command = home.command(&["login"]);
         command.args(access(&server));
@@ -325,6 +403,8 @@ fn the_old_secret_stays_if_the_config_file_cannot_be_replaced() {
         assert!(ended.stderr.contains("config.toml"), "{ended:?}");
         assert_eq!(text(&home.config()), before);
         assert_eq!(fs::read_to_string(secret_file(&home)).ok().as_deref(), old);
+        assert_eq!(secret_file(&home).is_symlink(), is_link);
+        assert!(old.is_none() || mode(&secret_file(&home)) == 0o640);
         assert!(files(&home).iter().all(|name| !name.starts_with('.')));
     }
 }
