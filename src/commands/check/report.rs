@@ -66,15 +66,15 @@ struct ProbeResults {
     requests: u64,
 }
 
-/// The results so far, and the failure that decides the exit code.
+/// The results so far.
 pub(crate) struct CheckResults {
     format: ReportFormat,
     /// What to say if a step failed.
     verdict: &'static str,
     steps: Vec<CheckStep>,
     probe: Option<ProbeResults>,
-    /// The step that decides the exit code, and why it failed.
-    failure: Option<(&'static str, anyhow::Error)>,
+    /// The failed steps that matter, and why each failed.
+    failures: Vec<(&'static str, anyhow::Error)>,
 }
 
 impl CheckResults {
@@ -84,7 +84,7 @@ impl CheckResults {
             verdict,
             steps: Vec::new(),
             probe: None,
-            failure: None,
+            failures: Vec::new(),
         }
     }
 
@@ -124,8 +124,8 @@ impl CheckResults {
             found: conceal(&causes.join(": ")).into_owned(),
             hint,
         })?;
-        if matters && self.failure.is_none() {
-            self.failure = Some((step, error));
+        if matters {
+            self.failures.push((step, error));
         }
         Ok(())
     }
@@ -191,9 +191,9 @@ impl CheckResults {
         self.format == ReportFormat::Text && !terminal::is_quiet()
     }
 
-    /// Returns the step that failed, if one did that matters.
-    pub(crate) fn failed_step(&self) -> Option<&'static str> {
-        self.failure.as_ref().map(|(step, _)| *step)
+    /// Returns the failed steps that matter.
+    pub(crate) fn failed_steps(&self) -> Vec<&'static str> {
+        self.failures.iter().map(|(step, _)| *step).collect()
     }
 
     pub(super) fn finish(self) -> anyhow::Result<()> {
@@ -205,7 +205,7 @@ impl CheckResults {
         if self.format == ReportFormat::Json {
             terminal::print_json(&report)?;
         }
-        if let Some(failure) = self.into_failure() {
+        if let Some(failure) = self.into_failure(|_| true) {
             return Err(failure.into());
         }
         terminal::finish(None, &report, None);
@@ -214,13 +214,14 @@ impl CheckResults {
 
     /// Returns the steps, for programs.
     pub(crate) fn report(&self) -> serde_json::Value {
-        serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps})
+        serde_json::json!({"ok": self.failures.is_empty(), "steps": self.steps})
     }
 
-    /// Returns the final error, if a step failed that matters.
-    pub(crate) fn into_failure(self) -> Option<Failure> {
+    /// Returns the final error, if one of these steps failed and matters. The first decides the exit code.
+    pub(crate) fn into_failure(self, is_needed: impl Fn(&str) -> bool) -> Option<Failure> {
         let is_told = self.is_printed() && !terminal::prints_json();
-        let (step, error) = self.failure?;
+        let mut failures = self.failures.into_iter();
+        let (step, error) = failures.find(|(step, _)| is_needed(step))?;
         let message = format!("{}: {step}", self.verdict);
         let failure = Failure::new(error::kind_of(&error), message);
         // The step was printed with the cause and a hint.

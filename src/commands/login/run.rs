@@ -56,16 +56,14 @@ async fn login(context: &Context, is_forced: bool) -> anyhow::Result<()> {
         "nothing was saved, because the check failed",
     );
     check_service(&source, &origins, &mut results).await?;
-    match results.failed_step() {
-        Some(step) if NEEDED.contains(&step) && !is_forced => {
-            return results
-                .into_failure()
-                .map_or(Ok(()), |failure| Err(failure.into()));
-        }
-        Some(step) => log::warn!("saving the profile although the check failed: {step}"),
-        None => {}
-    }
+    let failed = results.failed_steps().join(", ");
     let mut report = results.report();
+    if !is_forced && let Some(failure) = results.into_failure(|step| NEEDED.contains(&step)) {
+        return Err(failure.into());
+    }
+    if !failed.is_empty() {
+        log::warn!("saving the profile although the check failed: {failed}");
+    }
     let saved = new.save(&context.storage)?;
     report["profile"] = saved.profile.into();
     report["config"] = saved.config.into();

@@ -181,6 +181,29 @@ fn a_key_that_is_set_during_the_check_is_kept() {
 }
 
 #[test]
+fn every_failed_step_of_the_credentials_counts() {
+    let home = Home::empty();
+    let service = FakeService::start(|request| match request.path() {
+        "/v2/auth" => token(),
+        "/v2/batches" => Answer::error(500, "ill"),
+        _ => Answer::error(401, "unknown client"),
+    });
+    let flags = [
+        "--base-url",
+        &service.base_url(),
+        "--client-id=x",
+        "--retries=0",
+    ];
+    let ended = login(&home, &flags, SECRET).expect(4);
+    let line = "error: nothing was saved, because the check failed: auth v1\n";
+    assert_eq!(ended.stderr, line);
+    assert_eq!(files(&home), [""; 0]);
+    let ended = login(&home, &[&flags[..], &["--force"]].concat(), SECRET).expect(0);
+    let warning = "warning: saving the profile although the check failed: batches v2, auth v1\n";
+    assert!(ended.stderr.starts_with(warning), "{ended:?}");
+}
+
+#[test]
 fn a_failed_check_saves_nothing_unless_forced() {
     let server = server();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
