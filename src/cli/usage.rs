@@ -273,9 +273,10 @@ impl Line<'_> {
             let (_, flag) = flags.find(|(_, flag)| self.is_typed(flag))?;
             Some(*flag)
         });
+        let are = if names.len() > 1 { "are" } else { "is" };
         match flag {
             Some(flag) => UsageError::new(format!("`{flag}` needs {needed}"), self.help()),
-            None => UsageError::new(format!("{needed} is missing"), self.example()),
+            None => UsageError::new(format!("{needed} {are} missing"), self.example()),
         }
     }
 
@@ -588,6 +589,11 @@ mod tests {
                 &["sync"],
                 "ARCHIVE is missing",
                 "write, for example, `trayscan sync batches.db`",
+            ),
+            (
+                &["config", "set"],
+                "KEY and VALUE are missing",
+                "write `trayscan config set [OPTIONS] <KEY> <VALUE>`",
             ),
             (
                 &["completions"],
