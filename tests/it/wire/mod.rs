@@ -111,7 +111,10 @@ fn configured(mut command: Run, base_url: &str) -> Run {
 fn run(mut command: Run, args: &[&str]) -> Exported {
     let folder = tempfile::tempdir().unwrap();
     let home = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.ndjson");
+    let is_csv = args.contains(&"csv");
+    let path = folder
+        .path()
+        .join(if is_csv { "out.csv" } else { "out.ndjson" });
     command
         .args(["export", "-o", path.to_str().unwrap()])
         .args(args);
