@@ -83,6 +83,17 @@ impl BaseUrl {
         Some(Self(url))
     }
 
+    /// Refuses a URL that ends with the API version, which is added to it. The message calls the URL `name`.
+    pub(crate) fn refuse_version(&self, name: &str) -> Result<(), Failure> {
+        match self.without_version() {
+            None => Ok(()),
+            Some(shorter) => {
+                let message = format!("{name} `{self}` contains the API version");
+                Err(Failure::new(Kind::Usage, message).hint(format!("use {shorter}")))
+            }
+        }
+    }
+
     pub(crate) fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }

@@ -13,6 +13,7 @@ mod settings;
 mod document;
 pub(crate) mod file;
 mod profile;
+mod typed;
 
 // Where the client secret is stored, and the command that prints it.
 mod command;

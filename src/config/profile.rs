@@ -73,10 +73,10 @@ impl Profile {
         read(table, |_| None)
     }
 
-    /// Checks one value of the profile called `name`.
-    pub(super) fn check(name: &str, key: &str, value: Value) -> Result<(), ConfigProblem> {
+    /// Checks one value of a profile.
+    pub(super) fn check(key: &str, value: Value) -> Result<(), ConfigProblem> {
         let nested = |key: &str, value| Value::Table(Table::from_iter([(key.to_owned(), value)]));
-        let profiles = nested(name, nested(key, value));
+        let profiles = nested("default", nested(key, value));
         let file = Table::from_iter([("profiles".to_owned(), profiles)]);
         read::<ConfigFile>(file, |_| None).map(drop)
     }

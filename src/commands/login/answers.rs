@@ -14,7 +14,7 @@ pub(super) fn complete(settings: &mut Settings, allow_http: bool) -> Result<(), 
         let current = current.map(|url| url.to_string());
         let check = |text: &str| {
             let url = BaseUrl::parse(text, allow_http)?;
-            refuse_version(&url, "the base URL")?;
+            url.refuse_version("the base URL")?;
             Ok(url.to_string())
         };
         settings.base_url = Some(typed(ask("Base URL", current.as_deref(), check)?));
@@ -25,7 +25,7 @@ pub(super) fn complete(settings: &mut Settings, allow_http: bool) -> Result<(), 
             "set it with `--base-url` or TRAYSCAN_BASE_URL",
         ));
     };
-    refuse_version(&url, "the base URL")?;
+    url.refuse_version("the base URL")?;
 
     if is_asking && !is_given(settings.client_id.as_ref()) {
         let current = settings.client_id.as_ref().map(|id| id.value.clone());
@@ -65,17 +65,6 @@ fn typed(value: String) -> Setting<String> {
     Setting {
         value,
         origin: Origin::Prompt,
-    }
-}
-
-/// Refuses a URL that ends with the version of the API, which trayscan adds itself.
-fn refuse_version(url: &BaseUrl, name: &str) -> Result<(), Failure> {
-    match url.without_version() {
-        None => Ok(()),
-        Some(shorter) => {
-            let message = format!("{name} `{url}` contains the API version");
-            Err(Failure::new(Kind::Usage, message).hint(format!("use {shorter}")))
-        }
     }
 }
 

@@ -21,7 +21,7 @@ fn a_key_is_changed_and_the_rest_is_kept() {
     ] {
         home.run(&[&["config", "set"], args].concat()).expect(0);
     }
-    let expected = "# Mine.\ndefault_profile = \"a\"\n\n[profiles.a] # A\nretries = 2 # few\n\
+    let expected = "default_profile = \"a\"\n\n# Mine.\n[profiles.a] # A\nretries = 2 # few\n\
                     allow_http = true\ntime_zone = \"Europe/Amsterdam\"\ntimeout = \"9s\"\n# End.\n";
     assert_eq!(fs::read_to_string(&real).unwrap(), expected);
     assert!(home.config().is_symlink());
@@ -59,6 +59,35 @@ fn file_and_profile_are_created() {
 }
 
 #[test]
+fn a_path_is_the_same_from_every_folder() {
+    let home = Home::empty();
+    let folder = home.path().canonicalize().unwrap();
+    for (key, value) in [("client_secret_file", "./s"), ("ca_cert", "x/../x")] {
+        home.run(&["config", "set", key, value]).expect(0);
+    }
+    let text = fs::read_to_string(home.config()).unwrap();
+    let (secret, ca_cert) = (folder.join("s"), folder.join("x/../x"));
+    let expected = format!(
+        "[profiles.default]\nclient_secret_file = \"{}\"\nca_cert = \"{}\"\n",
+        secret.display(),
+        ca_cert.display()
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn plain_http_to_another_machine_needs_a_second_key() {
+    let home = Home::empty();
+    let set = |key: &str, value: &str| home.run(&["config", "set", key, value]).expect(0);
+    let ended = set("base_url", "http://a.example");
+    let warning = "warning: `base_url` is plain http to another machine";
+    assert!(ended.stderr.starts_with(warning), "{ended:?}");
+    set("allow_http", "true");
+    let ended = set("base_url", "http://b.example");
+    assert!(!ended.stderr.contains("warning"), "{ended:?}");
+}
+
+#[test]
 fn changes_at_the_same_time_are_all_kept() {
     let home = Home::empty();
     let changes = [
@@ -89,17 +118,23 @@ fn a_wrong_key_or_value_changes_nothing() {
         (
             "retries",
             "many",
-            &["`profiles.default.retries`", "a whole number"][..],
+            &[
+                "`config set retries`: the value `many` is invalid",
+                "a whole number",
+            ][..],
         ),
         (
             "retries",
             "-1",
-            &["`profiles.default.retries`", "a whole number"],
+            &["the value `-1` is invalid", "a whole number"],
         ),
         (
             "parallel",
             "0",
-            &["`profiles.default.parallel`", "at least 1"],
+            &[
+                "`config set parallel`: the value `0` is invalid",
+                "at least 1",
+            ],
         ),
         ("timeout", "0s", &["longer than zero"]),
         ("allow_http", "1", &["true or false"]),
@@ -108,6 +143,11 @@ fn a_wrong_key_or_value_changes_nothing() {
             "base_url",
             "https://u:hunter2@a",
             &["a user name or a password"],
+        ),
+        (
+            "base_url",
+            "https://a.example/api/v2",
+            &["contains the API version", "use https://a.example/api\n"],
         ),
         ("client_secret", "hunter2", &["`trayscan login`"]),
         (

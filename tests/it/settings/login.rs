@@ -88,7 +88,7 @@ fn login_checks_the_credentials_and_saves_them() {
 #[test]
 fn a_second_login_replaces_the_secret_and_keeps_the_rest() {
     let server = server();
-    let line = "retries = 2 # few\nclient_secret = \"hunter2-old\"\n\n# Ours.\n[targets.Leek]";
+    let line = "retries = 2 # few\nclient_secret = \"hunter2-old\" # rotate in May\n\n# Ours.\n[targets.Leek]";
     let before = format!("# Mine.\n{}", profile(&server, line));
     let home = Home::with(&before);
     let real = home.path().join("elsewhere.toml");
@@ -101,7 +101,7 @@ fn a_second_login_replaces_the_secret_and_keeps_the_rest() {
     assert_eq!(mode(&real), 0o640);
     let secret = format!("client_secret_file = \"{}\"", secret_file(&home).display());
     let after = before
-        .replace("# Mine.\n", "# Mine.\ndefault_profile = \"default\"\n\n")
+        .replace("# Mine.\n", "default_profile = \"default\"\n\n# Mine.\n")
         .replace("client_secret = \"hunter2-old\"", &secret);
     assert_eq!(text(&real), after);
     fetched(&fetch(&home).output());
