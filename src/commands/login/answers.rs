@@ -115,7 +115,12 @@ fn ask_secret(has_current: bool) -> Result<Option<Secret>, Failure> {
 }
 
 fn missing(what: &str, hint: &str) -> Failure {
-    let message = format!("{what} is missing, and there is no terminal to ask for it");
+    let why = if terminal::prints_json() {
+        "`--message-format json` asks no questions"
+    } else {
+        "there is no terminal to ask for it"
+    };
+    let message = format!("{what} is missing, and {why}");
     Failure::new(Kind::Usage, message).hint(hint)
 }
 

@@ -523,6 +523,19 @@ fn a_person_is_asked_until_each_answer_is_right() {
 }
 
 #[test]
+fn with_json_messages_nothing_is_asked() {
+    let home = Home::empty();
+    let Some(shown) = on_terminal(&home, &line("--message-format json"), &[]) else {
+        return;
+    };
+    let words = "the base URL is missing, and `--message-format json` asks no questions";
+    assert!(
+        shown.contains(words) && shown.contains("code 2\n"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn ctrl_c_and_ctrl_d_save_nothing_and_show_again_what_is_typed() {
     let home = Home::empty();
     let flags = "--base-url http://127.0.0.1:9 --client-id x";
