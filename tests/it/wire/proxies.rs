@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustls::{ServerConnection, StreamOwned};
+use socket2::{Domain, Socket, Type};
 
 use super::http2::Closing;
 use super::{Exported, configured, one_page, run, token};
@@ -131,9 +132,16 @@ fn a_proxy_that_cannot_reach_the_service_is_unavailable() {
 
 #[test]
 fn an_unreachable_proxy_is_named() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let proxy = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    // Bound, so that no other test gets the port, but not listening.
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&any.into()).unwrap();
+    let proxy = socket
+        .local_addr()
+        .unwrap()
+        .as_socket()
+        .unwrap()
+        .to_string();
     for (base_url, variable) in [
         ("https://scan.test.invalid", "HTTPS_PROXY"),
         ("http://scan.test.invalid", "HTTP_PROXY"),
