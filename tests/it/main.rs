@@ -47,6 +47,10 @@ mod lifecycle;
 // Wrong command lines, broken outputs, panics.
 mod errors;
 
+// What `.ci/dist` builds, and the units of systemd.
+#[cfg(unix)]
+mod packages;
+
 // The first steps in the README.
 #[cfg(unix)]
 mod stories;
