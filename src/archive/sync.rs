@@ -78,25 +78,25 @@ pub(crate) async fn run(
     archive: &Archive,
     owner: &Owner,
     pages: Pages,
-    order: &SyncRequest,
+    request: &SyncRequest,
     stats: &Stats,
     stop: Stop,
 ) -> Result<SyncReport, Failure> {
-    let mut run = Run::new(written(Utc::now().timestamp()), order.full);
+    let mut run = Run::new(written(Utc::now().timestamp()), request.full);
     let coverage = archive.coverage()?;
     archive.begin()?;
     archive.claim(owner)?;
-    let since = archive.since()?.extended_to(order.start);
+    let since = archive.since()?.extended_to(request.start);
     archive.set_since(since)?;
     // As far as known: if the run fails or is killed before it knows the time of the service, this remains.
-    run.set_range(&order.ranges(&coverage, since), Utc::now().timestamp());
+    run.set_range(&request.ranges(&coverage, since), Utc::now().timestamp());
     archive.begin_run(&mut run)?;
     archive.commit(&coverage)?;
 
     archive.begin()?;
     let mut sync = Sync {
         archive,
-        store: BatchStore::new(archive, run.id, order.full.then(Sightings::default))?,
+        store: BatchStore::new(archive, run.id, request.full.then(Sightings::default))?,
         pages,
         stats,
         stop,
@@ -110,7 +110,7 @@ pub(crate) async fn run(
         is_through: false,
         pace: CommitPace::new(),
     };
-    let ended = sync.fetch(order).await;
+    let ended = sync.fetch(request).await;
     Ok(sync.finish(ended))
 }
 
@@ -136,7 +136,7 @@ struct Sync<'a> {
 }
 
 impl Sync<'_> {
-    async fn fetch(&mut self, order: &SyncRequest) -> Result<(), Failure> {
+    async fn fetch(&mut self, request: &SyncRequest) -> Result<(), Failure> {
         let begun = Utc::now().timestamp();
         let mut stop = self.stop.clone();
         tokio::select! {
@@ -149,10 +149,10 @@ impl Sync<'_> {
         self.mark = self.agree_on_time(begun);
         self.drop_future_coverage()?;
         let since = self.archive.since()?.second();
-        let ranges = order.ranges(&self.coverage, since);
+        let ranges = request.ranges(&self.coverage, since);
         self.run.set_range(&ranges, self.mark);
         self.ranges(ranges.into()).await?;
-        if order.full && self.broken.is_none() {
+        if request.full && self.broken.is_none() {
             self.find_vanished(since).await?;
         }
         self.is_through = true;

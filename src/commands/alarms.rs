@@ -68,7 +68,7 @@ fn cause(crop: &CropJudgement<'_>, fail_on: &[FailOn]) -> Option<String> {
         causes.push("has batches that need attention".to_owned());
     }
     let name = if crop.name.is_empty() {
-        "batches without a crop".to_owned()
+        "the group without a crop".to_owned()
     } else {
         brief(crop.name)
     };

@@ -11,8 +11,8 @@ use anstream::{AutoStream, ColorChoice};
 use indicatif::ProgressBar;
 use log::LevelFilter;
 
+use super::choices::{Level, MessageFormat, When};
 use super::question::Question;
-use super::when::{Level, MessageFormat, When};
 
 thread_local! {
     static THREAD: Thread = const { Thread {

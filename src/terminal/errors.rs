@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::choices::MessageFormat;
 use super::current::current;
 use super::stderr::{ERROR, HINT};
 use super::stdout::print_styled;
-use super::when::MessageFormat;
 use crate::error::{self, Failure, Kind, Sent};
 use crate::secret::conceal;
 use crate::text;

@@ -2,8 +2,8 @@
 
 use log::{LevelFilter, Log, Metadata, Record};
 
+use super::choices::Level;
 use super::stderr::message;
-use super::when::Level;
 
 struct Logger;
 

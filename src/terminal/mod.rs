@@ -8,8 +8,8 @@
 //! `error.rs`, and secrets are concealed by `secret.rs`.
 
 // The streams of a run.
+mod choices;
 mod current;
-mod when;
 
 // Writing to them.
 mod progress;
@@ -28,6 +28,7 @@ mod pretty_json;
 // The counters behind the progress line.
 mod stats;
 
+pub(crate) use choices::{Level, MessageFormat, When};
 pub(crate) use current::Terminal;
 pub(crate) use errors::{Stop, UsageError, report, report_usage};
 pub(crate) use grid::grid;
@@ -40,4 +41,3 @@ pub(crate) use prompt::{ask, ask_hidden, can_ask};
 pub(crate) use stats::Stats;
 pub(crate) use stderr::{conclude, finish, is_quiet, note, prints_json, silence, timed};
 pub(crate) use stdout::{color_on_stdout, print, print_json, stdout, terminal_width};
-pub(crate) use when::{Level, MessageFormat, When};

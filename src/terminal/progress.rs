@@ -10,9 +10,9 @@ use indicatif::{
     HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike,
 };
 
+use super::choices::{Level, MessageFormat, When};
 use super::current::{Terminal, current};
 use super::stats::Stats;
-use super::when::{Level, MessageFormat, When};
 
 /// Clears the line for good.
 pub(super) fn stop(terminal: &Terminal) {

@@ -7,8 +7,8 @@ use chrono::{SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::choices::{Level, MessageFormat};
 use super::current::{Terminal, current};
-use super::when::{Level, MessageFormat};
 use super::{progress, prompt};
 use crate::error::Failure;
 use crate::secret::conceal;

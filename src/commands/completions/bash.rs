@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::model::{CommandModel, OptionModel, Values, condition_fields, plain};
+use super::model::{ArgValues, CommandModel, OptionModel, condition_fields, plain};
 
 /// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
@@ -89,14 +89,14 @@ fn arguments(commands: &[CommandModel]) -> String {
     text + "    esac\n}\n\n"
 }
 
-fn offer(values: &Values) -> String {
+fn offer(values: &ArgValues) -> String {
     match values {
-        Values::Nothing => ":".to_owned(),
-        Values::Files => "_trayscan_files".to_owned(),
-        Values::Folders => "_trayscan_files -d".to_owned(),
-        Values::Words(words) => format!("_trayscan_offer {}", plain(words).join(" ")),
-        Values::List(words) => format!("_trayscan_list {}", plain(words).join(" ")),
-        Values::Condition => {
+        ArgValues::Nothing => ":".to_owned(),
+        ArgValues::Files => "_trayscan_files".to_owned(),
+        ArgValues::Folders => "_trayscan_files -d".to_owned(),
+        ArgValues::Words(words) => format!("_trayscan_offer {}", plain(words).join(" ")),
+        ArgValues::List(words) => format!("_trayscan_list {}", plain(words).join(" ")),
+        ArgValues::Condition => {
             let (fields, booleans) = condition_fields();
             format!(
                 "_trayscan_condition '{}' '{}'",
@@ -104,6 +104,6 @@ fn offer(values: &Values) -> String {
                 booleans.join(" ")
             )
         }
-        Values::Command(kind) => format!("_trayscan_lines {kind}"),
+        ArgValues::Command(kind) => format!("_trayscan_lines {kind}"),
     }
 }

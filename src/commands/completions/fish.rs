@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::model::{CommandModel, OptionModel, ValueModel, Values, Word, condition_fields, plain};
+use super::model::{
+    ArgValues, CommandModel, OptionModel, ValueModel, Word, condition_fields, plain,
+};
 
 /// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
@@ -82,10 +84,10 @@ fn option(option: &OptionModel) -> String {
 /// Returns what to offer for a value.
 fn argument(value: &ValueModel) -> String {
     match &value.values {
-        Values::Nothing => "-f".to_owned(),
-        Values::Files => "-F".to_owned(),
-        Values::Folders => "-f -a '(__fish_complete_directories)'".to_owned(),
-        Values::Words(words) => {
+        ArgValues::Nothing => "-f".to_owned(),
+        ArgValues::Files => "-F".to_owned(),
+        ArgValues::Folders => "-f -a '(__fish_complete_directories)'".to_owned(),
+        ArgValues::Words(words) => {
             // fish splits and expands the list once more.
             let words = words.iter().map(|Word { word, help }| match help.as_str() {
                 "" => word.clone(),
@@ -94,13 +96,13 @@ fn argument(value: &ValueModel) -> String {
             let words: Vec<String> = words.collect();
             format!("-f -a '{}'", quoted(&words.join(" ")))
         }
-        Values::List(words) => format!("-f -a '(__trayscan_list {})'", plain(words).join(" ")),
-        Values::Condition => {
+        ArgValues::List(words) => format!("-f -a '(__trayscan_list {})'", plain(words).join(" ")),
+        ArgValues::Condition => {
             let (fields, booleans) = condition_fields();
             let [fields, booleans] = [fields, booleans].map(|names| names.join(" "));
             format!("-f -a '(__trayscan_condition \"{fields}\" \"{booleans}\")'")
         }
-        Values::Command(kind) => format!("-f -a '(__trayscan_lines {kind})'"),
+        ArgValues::Command(kind) => format!("-f -a '(__trayscan_lines {kind})'"),
     }
 }
 

@@ -33,12 +33,12 @@ pub(super) struct ValueModel {
     pub(super) is_optional: bool,
     /// Whether it must be written as `--option=value`.
     pub(super) needs_equals: bool,
-    pub(super) values: Values,
+    pub(super) values: ArgValues,
 }
 
 /// The values to offer.
 #[derive(PartialEq, Eq)]
-pub(super) enum Values {
+pub(super) enum ArgValues {
     Nothing,
     Files,
     Folders,
@@ -145,35 +145,35 @@ fn value_name(arg: &Arg) -> String {
     names.first().map_or_else(String::new, ToString::to_string)
 }
 
-fn values(arg: &Arg) -> Values {
+fn values(arg: &Arg) -> ArgValues {
     let possible = arg.get_possible_values();
     if !possible.is_empty() {
         let shown = possible.iter().filter(|value| !value.is_hide_set());
         let words = shown.map(|value| Word::new(value.get_name(), text(value.get_help())));
         return match arg.get_value_delimiter() {
-            Some(_) => Values::List(words.collect()),
-            None => Values::Words(words.collect()),
+            Some(_) => ArgValues::List(words.collect()),
+            None => ArgValues::Words(words.collect()),
         };
     }
     match (arg.get_value_hint(), arg.get_id().as_str()) {
-        (ValueHint::FilePath | ValueHint::AnyPath, _) => Values::Files,
-        (ValueHint::DirPath, _) => Values::Folders,
-        (_, "fields") => Values::List(fields(&["", "-"], "")),
-        (_, "sort") => Values::List([fields(&[""], ""), fields(&[""], ":desc")].concat()),
-        (_, "key") => Values::Words(keys()),
-        (_, "profile") => Values::Command("profiles"),
-        (_, "time_zone") => Values::Command("time-zones"),
-        (_, "faults") => Values::Words(
+        (ValueHint::FilePath | ValueHint::AnyPath, _) => ArgValues::Files,
+        (ValueHint::DirPath, _) => ArgValues::Folders,
+        (_, "fields") => ArgValues::List(fields(&["", "-"], "")),
+        (_, "sort") => ArgValues::List([fields(&[""], ""), fields(&[""], ":desc")].concat()),
+        (_, "key") => ArgValues::Words(keys()),
+        (_, "profile") => ArgValues::Command("profiles"),
+        (_, "time_zone") => ArgValues::Command("time-zones"),
+        (_, "faults") => ArgValues::Words(
             faults::words()
                 .map(|(word, help)| Word::new(word, help))
                 .collect(),
         ),
         _ => match value_name(arg).as_str() {
-            "EXPR" => Values::Condition,
+            "EXPR" => ArgValues::Condition,
             "DATE" | "PERIOD" => {
-                Values::Words(period_words().map(|word| Word::new(word, "")).collect())
+                ArgValues::Words(period_words().map(|word| Word::new(word, "")).collect())
             }
-            _ => Values::Nothing,
+            _ => ArgValues::Nothing,
         },
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::model::{CommandModel, OptionModel, ValueModel, Values, Word, condition_fields, plain};
+use super::model::{
+    ArgValues, CommandModel, OptionModel, ValueModel, Word, condition_fields, plain,
+};
 
 /// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
@@ -104,18 +106,18 @@ fn argument(value: &ValueModel) -> String {
     format!("{}:{}", quoted(&name), quoted(&offer(&value.values)))
 }
 
-fn offer(values: &Values) -> String {
+fn offer(values: &ArgValues) -> String {
     match values {
-        Values::Nothing => " ".to_owned(),
-        Values::Files => "_files".to_owned(),
-        Values::Folders => "_files -/".to_owned(),
-        Values::Words(words) if words.iter().any(|word| word.word.contains(':')) => {
+        ArgValues::Nothing => " ".to_owned(),
+        ArgValues::Files => "_files".to_owned(),
+        ArgValues::Folders => "_files -/".to_owned(),
+        ArgValues::Words(words) if words.iter().any(|word| word.word.contains(':')) => {
             call("_trayscan_words", &plain(words).join(" "))
         }
-        Values::Words(words) if words.iter().all(|word| word.help.is_empty()) => {
+        ArgValues::Words(words) if words.iter().all(|word| word.help.is_empty()) => {
             format!("({})", plain(words).join(" "))
         }
-        Values::Words(words) => {
+        ArgValues::Words(words) => {
             let described = words.iter().map(|Word { word, help }| {
                 let help = escaped(help, &['"', ':', '(', ')', '$', '`']);
                 format!("{word}\\:\"{help}\"")
@@ -123,8 +125,8 @@ fn offer(values: &Values) -> String {
             let described: Vec<String> = described.collect();
             format!("(({}))", described.join(" "))
         }
-        Values::List(words) => call("_trayscan_list", &plain(words).join(" ")),
-        Values::Condition => {
+        ArgValues::List(words) => call("_trayscan_list", &plain(words).join(" ")),
+        ArgValues::Condition => {
             let (fields, booleans) = condition_fields();
             let [fields, booleans] = [fields, booleans].map(|names| names.join(" "));
             call(
@@ -132,7 +134,7 @@ fn offer(values: &Values) -> String {
                 &format!("\"{fields}\" \"{booleans}\""),
             )
         }
-        Values::Command(kind) => call("_trayscan_lines", kind),
+        ArgValues::Command(kind) => call("_trayscan_lines", kind),
     }
 }
 

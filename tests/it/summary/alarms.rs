@@ -207,7 +207,13 @@ fn many_crops_are_counted_and_names_do_no_harm() {
     let ended = fail_on(&field.service(), "down", &[]);
     // The crops are equally bad, so they are sorted by name. The one without a name is first.
     let words = " is down 20.00 points to 60.00 % usable";
-    let names = ["batches without a crop", "\\u{1b}[31mred\\n", "a", "b", "c"];
+    let names = [
+        "the group without a crop",
+        "\\u{1b}[31mred\\n",
+        "a",
+        "b",
+        "c",
+    ];
     let named = names.map(|name| format!("{name}{words}")).join("; ");
     assert_alarm(&ended, &format!("{named}; and 2 more crops"));
     field.batches.truncate(6 * 25);
