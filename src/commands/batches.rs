@@ -168,11 +168,11 @@ impl Received<'_> {
     /// Logs warnings about the batches, those of the command, and a missing part of the range. Returns them all.
     pub(super) fn warn(&self, own: Vec<String>) -> Result<Vec<String>, Failure> {
         let mut warnings = data_warnings(&self.issues, &self.counts, self.request.args.lenient);
-        let none = self.request.none_match(&self.counts);
-        warnings.extend(none.map(|(message, values)| match values {
-            Some(values) => format!("{message}; {values}"),
-            None => message,
-        }));
+        match self.request.none_match(&self.counts) {
+            Some((message, Some(values))) => warnings.push(format!("{message}; {values}")),
+            Some((message, None)) => warnings.push(message),
+            None => warnings.extend(self.counts.lookalikes.describe()),
+        }
         warnings.extend(own);
         warnings.extend(self.incomplete()?);
         for warning in &warnings {

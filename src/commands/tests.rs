@@ -248,6 +248,32 @@ fn help_and_version_are_printed() {
 }
 
 #[test]
+fn a_value_that_came_only_in_another_spelling_is_a_warning() {
+    let home = Home::with("");
+    for (condition, is_told) in [
+        ("crop_type!=tomato", true),
+        ("crop_type=Lettuce, Tomato", true),
+        ("crop_type=Lettuce,Tomato", false),
+        ("crop_type!=Fig", false),
+    ] {
+        let ended = home.run(&["summary", "--sandbox", "-q", "--where", condition]);
+        let warning = "warning: no batch has the crop_type `";
+        assert_eq!(
+            ended.stderr.starts_with(warning),
+            is_told,
+            "{condition}: {}",
+            ended.stderr
+        );
+        assert_eq!(
+            ended.stderr.is_empty(),
+            !is_told,
+            "{condition}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
 fn an_empty_result_is_explained() {
     let home = Home::with("");
     for (args, expected) in [

@@ -6,7 +6,7 @@ use sort::Sorter;
 
 use crate::batch::Page;
 use crate::batch::dedup::Arrival;
-use crate::batch::filter::{Condition, Sorting, Unmatched};
+use crate::batch::filter::{Condition, Lookalikes, Sorting, Unmatched};
 use crate::batch::range::{Range, written};
 use crate::batch::{Batch, CREATION_DATE, canonical_date};
 use crate::error::Failure;
@@ -52,6 +52,8 @@ pub(crate) struct Counts {
     pub(crate) written: u64,
     /// What came instead, if no batch matches the conditions.
     pub(crate) unmatched: Option<Unmatched>,
+    /// Values of the conditions that no batch has, but in another spelling.
+    pub(crate) lookalikes: Lookalikes,
     /// Received again with the same content.
     pub(crate) duplicates: u64,
     /// Received again with other content.
@@ -69,6 +71,7 @@ pub(crate) async fn run(
 ) -> Result<Counts, Failure> {
     let mut counts = Counts {
         unmatched: Unmatched::new(&selection.conditions),
+        lookalikes: Lookalikes::new(&selection.conditions),
         ..Counts::default()
     };
     let mut received = ReceivedPages::new();
@@ -94,6 +97,7 @@ pub(crate) async fn run(
             if selection.is_past_the_end(batch) {
                 continue;
             }
+            counts.lookalikes.add(batch);
             if !selection.matches(batch) {
                 if let Some(unmatched) = &mut counts.unmatched {
                     unmatched.add(batch);

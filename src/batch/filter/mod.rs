@@ -3,6 +3,7 @@
 // `--where`: what a condition is, how to read one, and what to say if nothing matches.
 mod condition;
 mod joins;
+mod lookalikes;
 mod mistakes;
 mod parse;
 mod unmatched;
@@ -16,6 +17,7 @@ mod names;
 
 pub(crate) use condition::Condition;
 pub(crate) use fields::Fields;
+pub(crate) use lookalikes::Lookalikes;
 pub(crate) use sorting::Sorting;
 pub(crate) use unmatched::Unmatched;
 
