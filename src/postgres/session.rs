@@ -109,7 +109,7 @@ impl Connector {
                 #[cfg(unix)]
                 config.host_path(folder);
                 #[cfg(not(unix))]
-                config.host(&folder.to_string_lossy());
+                config.host(folder.to_string_lossy());
                 Security::Disable
             }
         };

@@ -253,6 +253,7 @@ enum Suffix {
 }
 
 /// The kind of a temporary file, parsed from its name.
+#[cfg(any(test, target_os = "linux"))]
 #[derive(Debug, PartialEq, Eq)]
 enum StrayName<'a> {
     Temp,
@@ -261,6 +262,7 @@ enum StrayName<'a> {
     List(&'a str),
 }
 
+#[cfg(any(test, target_os = "linux"))]
 impl<'a> StrayName<'a> {
     fn parse(name: &'a str, suffix: Suffix) -> Option<Self> {
         let (id, rest) = name.strip_prefix(PREFIX)?.split_at_checked(ID_LENGTH)?;

@@ -163,6 +163,7 @@ fn completions_are_up_to_date() {
     compare("completions", &scripts);
 }
 
+#[cfg(unix)]
 #[test]
 fn the_config_file_of_the_packages_is_up_to_date() {
     let folder = crate::harness::Folder::new();

@@ -5,6 +5,14 @@
     clippy::print_stderr,
     reason = "tests may panic and print"
 )]
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "many tests are for Unix or Linux only"
+    )
+)]
 
 // Starts the server, sends raw HTTP to it, and looks for secrets in its output.
 mod harness;
@@ -127,7 +135,7 @@ mod sync;
 mod upkeep;
 
 // Kills, signals and full disks.
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod kills;
 
 // Temporary files of killed runs, and signals after the rename.
@@ -177,6 +185,7 @@ mod lakes;
 mod layers;
 
 // `export --only-changed`: lakes updated from an archive.
+#[cfg(unix)]
 mod incremental;
 
 // `verify`: damaged and altered files with the right batches.

@@ -166,6 +166,7 @@ fn it_cannot_be_the_data_file() {
     export(&server, &["-o", "a.csv", "--manifest", "a.csv"]).expect(2);
 }
 
+#[cfg(unix)]
 #[test]
 fn it_needs_its_own_file_and_respects_no_clobber() {
     let server = Server::start(&[]);
