@@ -145,11 +145,14 @@ fn usage(message: String) -> Failure {
 /// Refuses likely mistakes.
 fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
     let text = path.to_string_lossy();
-    let is_format = Format::from_str(&text, false).is_ok();
-    if is_format && args.format.is_none() && !path.exists() {
+    let format = Format::from_str(&text, true);
+    if let Ok(format) = format
+        && !path.exists()
+    {
+        let (name, meant) = (format.name(), args.format.unwrap_or(format).name());
         return Err(
             usage(format!("`-o {text}` would write a file of that name")).hint(format!(
-                "did you mean `--format {text}`? Otherwise write `-o ./{text} --format {text}`"
+                "did you mean `--format {name}`? Otherwise write `-o ./{text} --format {meant}`"
             )),
         );
     }
@@ -404,6 +407,8 @@ mod tests {
             let hint = crate::error::hint_of(&hint).unwrap_or_default().to_owned();
             assert!(hint.contains(right), "{format} {name}: {hint}");
         }
+        // The name of a format, in any case.
+        assert!(with("json", "csv").is_err() && with("csv", "JSON").is_err());
         #[cfg(feature = "cloud")]
         assert!(with("csv", "s3://b/a.parquet").is_err() && with("csv", "s3://b/a.csv.gz").is_ok());
         for (format, name) in [
@@ -418,7 +423,7 @@ mod tests {
             ("csv", "a.txt"),
             ("csv", "a.dat.gz"),
             ("json", "a"),
-            ("json", "csv"),
+            ("json", "./csv"),
             ("table", "a.txt"),
             ("xlsx", "lake/{crop_type}.dat"),
         ] {
