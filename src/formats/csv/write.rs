@@ -84,7 +84,9 @@ impl Csv {
                 Cow::Owned(text.replace('.', ","))
             }
             FieldType::Date if self.dialect.excel && batch.typed(column).is_some() => {
-                let date = to_excel(&text, self.dialect.decimal_comma);
+                // Without a header, a comma in the first cell could be taken for the delimiter.
+                let has_comma = self.dialect.decimal_comma && self.dialect.header;
+                let date = to_excel(&text, has_comma);
                 date.map_or(text, Cow::Owned)
             }
             FieldType::Date if self.dialect.excel && looks_like_one(&text) => {
