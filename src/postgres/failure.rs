@@ -36,8 +36,7 @@ impl PgError {
         self.code.as_ref() == Some(code)
     }
 
-    /// Returns whether another session has just created the same table. `if not exists` does not prevent this
-    /// error when the server detects the conflict only in its catalogs.
+    /// Returns whether another session has just created the same table.
     pub(super) fn is_created_meanwhile(&self) -> bool {
         self.is(&SqlState::UNIQUE_VIOLATION) || self.is(&SqlState::DUPLICATE_TABLE)
     }

@@ -19,7 +19,7 @@ use crate::error::{Failure, Kind};
 use crate::text;
 
 /// The size of a chunk, in bytes.
-const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 2 << 20;
 
 /// Loads batches into a table. If it is dropped without [`CopyLoader::finish`], nothing is written.
 pub(crate) struct CopyLoader {

@@ -4,8 +4,8 @@
 //! the rows of an export in a temporary file and writes them to the table in one transaction at the end.
 //! [`TableReader`] reads a table back. All use of the PostgreSQL client is in this folder.
 //!
-//! No session settings and no named statements are used, so both directions work through a connection
-//! pooler that runs each transaction in another session.
+//! Settings, temporary tables and named statements never outlive a transaction, so both directions work
+//! through a connection pooler that runs each transaction in another session.
 
 // Which table, on which server, as which user.
 mod address;

@@ -10,6 +10,11 @@ use super::table::{Layout, TableField};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::{Failure, Kind};
 
+/// The start of data for `copy … (format binary)`: the signature, no flags, and no extension.
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// The end of the data, in place of the number of cells of a row.
+const TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
+
 const NULL: [u8; 4] = (-1_i32).to_be_bytes();
 
 /// Seconds from 1970 to 2000, the epoch of PostgreSQL.
@@ -19,11 +24,11 @@ const EPOCH: i64 = 946_684_800;
 const WHOLE_LIMIT: usize = 131_072;
 const FRACTION_LIMIT: usize = 16_383;
 
-/// Encoded rows: the cells of each column one after the other, each preceded by its length, as in an array.
+/// Encoded rows, as the input of one `copy … (format binary)`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RowChunk {
-    pub(super) rows: u32,
-    pub(super) columns: Vec<Vec<u8>>,
+    pub(super) rows: u64,
+    bytes: Vec<u8>,
 }
 
 /// Rows to be sent.
@@ -44,41 +49,44 @@ pub(super) struct InexactCell {
 
 impl RowBuffer {
     pub(super) fn new(layout: Layout) -> Self {
-        let mut rows = Self {
+        Self {
             layout,
             chunk: RowChunk::default(),
             escaped: 0,
-        };
-        rows.take();
-        rows
+        }
     }
 
     /// Returns the number of buffered bytes.
     pub(super) fn len(&self) -> usize {
-        self.chunk.columns.iter().map(Vec::len).sum()
+        self.chunk.bytes.len()
     }
 
     /// Takes the buffered rows.
     pub(super) fn take(&mut self) -> RowChunk {
-        let empty = RowChunk {
-            rows: 0,
-            columns: vec![Vec::new(); self.layout.fields.len()],
-        };
-        std::mem::replace(&mut self.chunk, empty)
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.bytes.extend_from_slice(&TRAILER);
+        chunk
     }
 
     pub(super) fn add(&mut self, batch: &Batch) -> Result<(), InexactCell> {
-        for (field, cells) in self.layout.fields.iter().zip(&mut self.chunk.columns) {
-            let before = cells.len();
+        let bytes = &mut self.chunk.bytes;
+        if bytes.is_empty() {
+            bytes.extend_from_slice(HEADER);
+        }
+        // There are few columns.
+        let cells = u16::try_from(self.layout.fields.len()).unwrap_or_default();
+        bytes.extend_from_slice(&cells.to_be_bytes());
+        for field in &self.layout.fields {
+            let before = bytes.len();
             let inexact = |why: &str| InexactCell {
                 column: field.column,
                 why: why.to_owned(),
             };
-            match add_cell(field, batch, cells) {
+            match add_cell(field, batch, bytes) {
                 Ok(is_escaped) => self.escaped += u64::from(is_escaped),
                 Err(why) => return Err(inexact(why)),
             }
-            if field.not_null && cells[before..] == NULL {
+            if field.not_null && bytes[before..] == NULL {
                 return Err(inexact("the column does not allow null"));
             }
         }
@@ -253,20 +261,16 @@ impl RowSpool {
     }
 
     pub(super) fn add(&mut self, chunk: &RowChunk) -> Result<(), Failure> {
-        self.append(chunk).map_err(cannot_buffer)?;
+        self.append(&chunk.bytes).map_err(cannot_buffer)?;
         self.chunks += 1;
-        self.rows += u64::from(chunk.rows);
+        self.rows += chunk.rows;
         Ok(())
     }
 
-    fn append(&mut self, chunk: &RowChunk) -> io::Result<()> {
-        self.file.write_all(&chunk.rows.to_be_bytes())?;
-        for cells in &chunk.columns {
-            let length = cells.len() as u64;
-            self.file.write_all(&length.to_be_bytes())?;
-            self.file.write_all(cells)?;
-        }
-        Ok(())
+    fn append(&mut self, chunk: &[u8]) -> io::Result<()> {
+        let length = chunk.len() as u64;
+        self.file.write_all(&length.to_be_bytes())?;
+        self.file.write_all(chunk)
     }
 
     /// Starts to read from the first chunk.
@@ -275,31 +279,22 @@ impl RowSpool {
         self.file.rewind().map_err(cannot_read_back)
     }
 
-    /// Returns the next chunk, with this many columns; `None` after the last.
-    pub(super) fn next(&mut self, columns: usize) -> Result<Option<RowChunk>, Failure> {
+    /// Returns the bytes of the next chunk; `None` after the last.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         if self.left == 0 {
             return Ok(None);
         }
         self.left -= 1;
-        self.take(columns).map(Some).map_err(cannot_read_back)
+        self.take().map(Some).map_err(cannot_read_back)
     }
 
-    fn take(&mut self, count: usize) -> io::Result<RowChunk> {
-        let mut rows = [0; 4];
-        self.file.read_exact(&mut rows)?;
-        let mut columns = Vec::with_capacity(count);
-        for _ in 0..count {
-            let mut length = [0; 8];
-            self.file.read_exact(&mut length)?;
-            let length = usize::try_from(u64::from_be_bytes(length)).map_err(io::Error::other)?;
-            let mut cells = vec![0; length];
-            self.file.read_exact(&mut cells)?;
-            columns.push(cells);
-        }
-        Ok(RowChunk {
-            rows: u32::from_be_bytes(rows),
-            columns,
-        })
+    fn take(&mut self) -> io::Result<Vec<u8>> {
+        let mut length = [0; 8];
+        self.file.read_exact(&mut length)?;
+        let length = usize::try_from(u64::from_be_bytes(length)).map_err(io::Error::other)?;
+        let mut chunk = vec![0; length];
+        self.file.read_exact(&mut chunk)?;
+        Ok(chunk)
     }
 }
 
@@ -404,7 +399,8 @@ mod tests {
         };
         let new_year = cells("2017-01-01T00:00:00Z").expect("exact");
         let micros = 536_544_000_000_000_i64.to_be_bytes();
-        assert!(new_year.columns[0].ends_with(&micros));
+        let end = [&micros[..], &TRAILER].concat();
+        assert!(new_year.bytes.ends_with(&end));
         for same in ["2017-01-01T00:00:00.000+00:00", "2016-12-31T23:59:60Z"] {
             assert_eq!(cells(same).expect("exact"), new_year, "{same}");
         }
@@ -415,24 +411,26 @@ mod tests {
     #[test]
     fn a_row_consists_of_its_cells() {
         let fields = Fields::parse("batch_id,crop_type,number_of_images,warnings").expect("fields");
-        let mut rows = RowBuffer::new(Layout::new(&fields, false));
+        let mut buffer = RowBuffer::new(Layout::new(&fields, false));
         let batch = Batch::read(
             r#"{"batch_id":"a\u0000","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":258,"warnings":true}"#,
         );
-        rows.add(&batch.batch.expect("a batch")).expect("exact");
-        assert_eq!(rows.escaped, 1);
-        let expected = RowChunk {
-            rows: 1,
-            columns: vec![
-                b"\0\0\0\x06a\\u{0}".to_vec(),
-                b"\xff\xff\xff\xff".to_vec(),
-                b"\0\0\0\x08\0\0\0\0\0\0\x01\x02".to_vec(),
-                b"\0\0\0\x01\x01".to_vec(),
-            ],
-        };
-        assert_eq!(rows.len(), 31);
-        assert_eq!(rows.take(), expected);
-        assert_eq!(rows.len(), 0);
+        buffer.add(&batch.batch.expect("a batch")).expect("exact");
+        assert_eq!(buffer.escaped, 1);
+        let expected = [
+            HEADER,
+            b"\0\x04",
+            b"\0\0\0\x06a\\u{0}",
+            b"\xff\xff\xff\xff",
+            b"\0\0\0\x08\0\0\0\0\0\0\x01\x02",
+            b"\0\0\0\x01\x01",
+            b"\xff\xff",
+        ]
+        .concat();
+        let (rows, bytes) = (1, expected);
+        assert_eq!(buffer.len(), bytes.len() - TRAILER.len());
+        assert_eq!(buffer.take(), RowChunk { rows, bytes });
+        assert_eq!(buffer.len(), 0);
     }
 
     #[test]
@@ -441,7 +439,7 @@ mod tests {
         let chunks: Vec<RowChunk> = (1..4)
             .map(|rows| RowChunk {
                 rows,
-                columns: vec![vec![7; IN_MEMORY / 2], Vec::new()],
+                bytes: vec![7; IN_MEMORY / 2],
             })
             .collect();
         for chunk in &chunks {
@@ -451,9 +449,9 @@ mod tests {
         for _ in 0..2 {
             spool.rewind().expect("read");
             for chunk in &chunks {
-                assert_eq!(spool.next(2).expect("read").as_ref(), Some(chunk));
+                assert_eq!(spool.next().expect("read").as_ref(), Some(&chunk.bytes));
             }
-            assert_eq!(spool.next(2).expect("read"), None);
+            assert_eq!(spool.next().expect("read"), None);
         }
     }
 }

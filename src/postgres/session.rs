@@ -2,16 +2,20 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::SinkExt as _;
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::timeout;
 use tokio_postgres::config::{ChannelBinding, Config, SslMode};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
-use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket};
+use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket, Statement};
 
 use super::address::TableAddress;
 use super::address::{Host, Security};
@@ -29,6 +33,9 @@ const GRACE: Duration = Duration::from_secs(1);
 const BACKSTOP: Duration = Duration::from_secs(5);
 /// The longest timeout that PostgreSQL accepts.
 const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+
+/// How many names to try for a prepared statement.
+const MAX_NAMES: u32 = 1000;
 
 /// A parameter of a statement, and its type.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -285,6 +292,47 @@ impl PgSession {
     ) -> Result<u64, PgError> {
         let query = self.client.execute_typed(statement, parameters);
         self.within(doing, Limit::Long, query).await
+    }
+
+    /// Prepares a statement in the current transaction. Must be dropped, which closes it, before that ends.
+    ///
+    /// Its name is a number that the client counts up. A pooler may have left a statement of that name from
+    /// another program in the session: then the next name is tried.
+    pub(super) async fn prepare(
+        &self,
+        doing: &'static str,
+        statement: &str,
+    ) -> Result<Statement, PgError> {
+        let (savepoint, back) = (
+            "savepoint trayscan_name",
+            "rollback to savepoint trayscan_name",
+        );
+        self.run(doing, Limit::Short, savepoint).await?;
+        let mut names = 1;
+        loop {
+            let prepare = self.client.prepare(statement);
+            match self.within(doing, Limit::Short, prepare).await {
+                Err(error) if error.is(&SqlState::DUPLICATE_PSTATEMENT) && names < MAX_NAMES => {}
+                other => return other,
+            }
+            names += 1;
+            self.run(doing, Limit::Short, back).await?;
+        }
+    }
+
+    /// Runs a prepared `copy … from stdin` with this input.
+    pub(super) async fn copy(
+        &self,
+        doing: &'static str,
+        statement: &Statement,
+        input: Vec<u8>,
+    ) -> Result<(), PgError> {
+        let copy = async {
+            let mut sink = pin!(self.client.copy_in(statement).await?);
+            sink.send(Bytes::from(input)).await?;
+            sink.finish().await.map(drop)
+        };
+        self.within(doing, Limit::Long, copy).await
     }
 
     /// Waits for a response up to the limit.

@@ -1,19 +1,17 @@
 //! Writes the buffered rows to the table: a rehearsal first, then a single transaction.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::{BufMut as _, BytesMut};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::Type;
 
 use super::address::quoted;
 use super::failure::{PgError, with_retries};
 use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
-use super::rows::{RowChunk, RowSpool};
+use super::rows::RowSpool;
 use super::session::{Connector, Limit, Parameter, PgSession, Purpose};
 use super::table::{self, Layout};
 use crate::error::{Failure, Kind};
@@ -115,7 +113,9 @@ impl Upsert {
             if !self.try_advisory_lock(session).await? {
                 return Ok(());
             }
-            self.create(session, &locks).await?;
+            if self.create(session, &locks).await? {
+                self.add_key(session).await?;
+            }
         }
         let statements = [
             self.layout.update(&self.table),
@@ -148,8 +148,9 @@ impl Upsert {
         session.value(doing, statement, &parameters).await
     }
 
-    /// Creates the table if it does not exist; one export at a time, to avoid conflicts.
-    async fn create(&self, session: &PgSession, locks: &Locks<'_>) -> Result<(), PgError> {
+    /// Creates the table, without its key, if it does not exist; one export at a time, to avoid conflicts.
+    /// Returns whether it did.
+    async fn create(&self, session: &PgSession, locks: &Locks<'_>) -> Result<bool, PgError> {
         let (lock_key, create) = (self.advisory_key(), self.layout.create(&self.table));
         locks
             .wait(&[], async || {
@@ -163,7 +164,13 @@ impl Upsert {
                         &parameters,
                     )
                     .await?;
-                session.run("create the table", Limit::Long, &create).await
+                if table::find(session, &self.table).await?.is_some() {
+                    return Ok(false);
+                }
+                session
+                    .run("create the table", Limit::Long, &create)
+                    .await?;
+                Ok(true)
             })
             .await
             .map_err(|mut error| {
@@ -172,7 +179,13 @@ impl Upsert {
             })
     }
 
-    /// Checks the table again after `create`: another session may have created it since the rehearsal.
+    /// Adds the key to the table that this transaction has created.
+    async fn add_key(&self, session: &PgSession) -> Result<(), PgError> {
+        let add = Layout::add_key(&self.table);
+        session.run("create the table", Limit::Long, &add).await
+    }
+
+    /// Checks the table that another session has created since the rehearsal.
     async fn check_again(&self, session: &PgSession) -> Result<(), PgError> {
         let Some(found) = table::find(session, &self.table).await? else {
             return Ok(());
@@ -278,9 +291,12 @@ impl Upsert {
             .await?;
         self.copy(session, spool).await?;
         if !self.exists {
-            self.create(session, &locks).await?;
+            if self.create(session, &locks).await? {
+                return self.fill(session, spool.rows).await;
+            }
             self.check_again(session).await?;
         }
+        self.analyze(session).await?;
         if self.compare(session, &locks).await? == (0, 0) {
             return Ok(UpsertCounts {
                 unchanged: spool.rows,
@@ -327,6 +343,21 @@ impl Upsert {
         })
     }
 
+    /// Writes all rows to the table that this transaction has created. No other session can see it yet. The
+    /// key is added at the end, which is faster than updating it with every row.
+    async fn fill(&self, session: &PgSession, rows: u64) -> Result<UpsertCounts, PgError> {
+        let insert = self.layout.insert_all(&self.table);
+        let inserted = session.write("write to the table", &insert, &[]).await?;
+        if inserted != rows {
+            return Err(self.refused(session, (inserted, 0), (rows, 0)).into());
+        }
+        self.add_key(session).await?;
+        Ok(UpsertCounts {
+            inserted,
+            ..UpsertCounts::default()
+        })
+    }
+
     /// Counts the rows that are new, and those that differ.
     async fn compare(&self, session: &PgSession, locks: &Locks<'_>) -> Result<(u64, u64), PgError> {
         let doing = "compare the batches";
@@ -361,23 +392,21 @@ impl Upsert {
     /// Copies the buffered rows to the temporary table.
     async fn copy(&self, session: &PgSession, spool: &mut RowSpool) -> Result<(), PgError> {
         let doing = "copy batches";
-        let fields = &self.layout.fields;
-        let statement = self.layout.copy();
+        let statement = session.prepare(doing, &self.layout.copy()).await?;
         spool.rewind()?;
-        while let Some(chunk) = spool.next(fields.len())? {
-            let RowChunk { rows, columns } = &chunk;
-            let mut arrays = Vec::new();
-            for (field, cells) in fields.iter().zip(columns) {
-                let (cell, array) = field.types();
-                arrays.push((ColumnArray(cell, *rows, cells), array));
-            }
-            let parameters: Vec<Parameter<'_>> = arrays
-                .iter()
-                .map(|(cells, array)| (cells as &(dyn ToSql + Sync), array.clone()))
-                .collect();
-            session.write(doing, &statement, &parameters).await?;
+        while let Some(chunk) = spool.next()? {
+            session.copy(doing, &statement, chunk).await?;
         }
-        session.run(doing, Limit::Long, &Layout::analyze()).await
+        Ok(())
+    }
+
+    /// Updates the server's statistics of the temporary table, from a small sample: its size is what matters.
+    async fn analyze(&self, session: &PgSession) -> Result<(), PgError> {
+        session.set("default_statistics_target", "10").await?;
+        let analyze = Layout::analyze();
+        session
+            .run("compare the batches", Limit::Long, &analyze)
+            .await
     }
 
     /// The error if the result of a transaction is unknown.
@@ -422,28 +451,6 @@ async fn commit_outcome(connector: &Arc<Connector>, number: i64) -> Result<Commi
         }
     })
     .await
-}
-
-/// The cells of a column, sent as an array of this type.
-#[derive(Debug)]
-struct ColumnArray<'a>(Type, u32, &'a [u8]);
-
-impl ToSql for ColumnArray<'_> {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        let Self(cell, rows, cells) = self;
-        // One dimension, possibly with nulls, with indexes from 1.
-        for number in [1, 1, cell.oid(), *rows, 1] {
-            out.put_u32(number);
-        }
-        out.put_slice(cells);
-        Ok(IsNull::No)
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
-
-    to_sql_checked!();
 }
 
 /// Refuses a temporary table: it is dropped when the session ends.

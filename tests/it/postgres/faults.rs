@@ -171,7 +171,7 @@ fn a_connection_cut_during_the_load_is_reopened() {
     let name = database.fresh();
     let proxy = Proxy::start(database.port, |number| match number {
         2 => Fault::CutAfter(COPY),
-        3 => Fault::CutBefore(b"analyze"),
+        3 => Fault::CutBefore(b"insert into"),
         _ => Fault::None,
     });
     let service = pages_then(2, || Answer::ok(page::<Batch>(&[], None)));

@@ -83,6 +83,8 @@ fn an_empty_export_creates_the_table() {
     let last = Service::scripted(&scripted).load(&address, &[]);
     assert!(last.contains("(0 new, 0 changed, 0 unchanged)"), "{last}");
     assert_eq!(database.sql(&name, "select count(*) from batches"), "0");
+    let key = "select pg_get_constraintdef(oid) from pg_constraint where conname = 'batches_pkey'";
+    assert_eq!(database.sql(&name, key), "PRIMARY KEY (batch_id)");
 }
 
 #[test]

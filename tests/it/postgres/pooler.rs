@@ -151,6 +151,22 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
 }
 
 #[test]
+fn statements_that_other_programs_left_in_a_session_do_not_matter() {
+    let Some(database) = shared() else { return };
+    let Some(pooler) = Pooler::start(database, "") else {
+        return;
+    };
+    let name = database.fresh();
+    let left = "prepare s0 as select 1; prepare s1 as select 1; prepare s2 as select 1";
+    pooler.sql(&name, left);
+    let scripted = serving(&[&[], &[]]);
+    let last = Service::scripted(&scripted).load(&pooler.address(&name), &["--retries", "0"]);
+    assert!(last.contains("(2 new, 0 changed, 0 unchanged)"), "{last}");
+    let names = "select string_agg(name, ' ' order by name) from pg_prepared_statements";
+    assert_eq!(pooler.sql(&name, names), "s0 s1 s2");
+}
+
+#[test]
 fn a_killed_run_leaves_no_session_state_in_a_pooler() {
     let Some(database) = shared() else { return };
     let Some(pooler) = Pooler::start(database, "") else {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// The message that ends a transaction.
 pub(super) const COMMIT: &[u8] = b"Q\0\0\0\x0bcommit\0";
-/// Part of every message that copies batches.
-pub(super) const COPY: &[u8] = b"insert into pg_temp.trayscan_staging";
+/// The start of the data of every message that copies batches.
+pub(super) const COPY: &[u8] = b"PGCOPY\n";
 
 /// What happens to a connection.
 #[derive(Clone, Copy)]

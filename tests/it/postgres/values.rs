@@ -129,6 +129,50 @@ fn nulls_and_hostile_text_round_trip() {
 }
 
 #[test]
+fn decimals_of_every_length_are_exact() {
+    let Some(database) = shared() else { return };
+    let wholes = [
+        "0",
+        "7",
+        "40",
+        "305",
+        "9999",
+        "10000",
+        "12345678",
+        "100000000",
+    ];
+    let fractions = ["", "0", "5", "05", "0000", "00001", "12345678", "100000000"];
+    let mut decimals = Vec::new();
+    for whole in wholes {
+        for fraction in fractions {
+            let point = if fraction.is_empty() { "" } else { "." };
+            for sign in ["", "-"] {
+                decimals.push(format!("{sign}{whole}{point}{fraction}"));
+            }
+        }
+    }
+    let batches: Vec<String> = decimals
+        .iter()
+        .map(|decimal| {
+            let value = json!(decimal).to_string();
+            changed(decimal, &[("avg_germination_rate", &value)])
+        })
+        .collect();
+    let scripted = FakeService::with(&batches);
+    let name = database.fresh();
+    Service::scripted(&scripted).load(&database.address(&name, "batches"), &[]);
+    for decimal in decimals {
+        let is_zero = decimal.bytes().all(|byte| b"-0.".contains(&byte));
+        let shown = decimal.trim_start_matches(if is_zero { "-" } else { "" });
+        let found = database.sql(
+            &name,
+            &format!("select avg_germination_rate from batches where batch_id = '{decimal}'"),
+        );
+        assert_eq!(found, shown, "{decimal}");
+    }
+}
+
+#[test]
 fn values_are_exact_or_refused() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
