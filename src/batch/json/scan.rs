@@ -57,7 +57,8 @@ pub(in crate::batch) struct Found {
 /// Reads the object at the start of `text`; `None` if it is incomplete, flawed or rare. If it has whitespace
 /// between its tokens, it is appended to `compact` without it.
 pub(in crate::batch) fn object(text: &str, compact: &mut String) -> Option<Found> {
-    let bytes = text.as_bytes();
+    // Longer objects need a general index.
+    let bytes = &text.as_bytes()[..text.len().min(u16::MAX.into())];
     let mut spans = Spans::default();
     let mut position = 0;
     let usual = 'usual: {
@@ -189,7 +190,7 @@ impl<'a> Reader<'a> {
             let value_span = self.span(start)?;
             return self.add_unknown(name_span, value_span);
         };
-        self.position += known(&COLUMNS[column], self.rest())?;
+        self.position += any_known(column, self.rest())?;
         let value = self.span(start)?;
         self.is_ordered &= column == self.expected;
         self.expected = column + 1;
@@ -402,21 +403,30 @@ pub(in crate::batch) const OPENINGS: [&str; COLUMNS.len()] = {
 };
 
 /// Reads the field of `COLUMN` at `position`; returns its end.
-#[inline]
+#[allow(clippy::inline_always, reason = "there is one call per column")]
+#[inline(always)]
 fn field<const COLUMN: usize>(text: &[u8], position: usize, spans: &mut Spans) -> Option<usize> {
     let start = position + Opening::<COLUMN>::LENGTH;
     if text.get(position..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
         return None;
     }
     let end = start + known(&COLUMNS[COLUMN], &text[start..])?;
-    // Longer objects need a general index.
-    spans[COLUMN] = (start.try_into().ok()?, end.try_into().ok()?);
+    #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
+    {
+        spans[COLUMN] = (start as u16, end as u16);
+    }
     Some(end)
+}
+
+/// Returns the length of the value of any known column.
+fn any_known(column: usize, text: &[u8]) -> Option<usize> {
+    known(&COLUMNS[column], text)
 }
 
 /// Returns the length of the value of `column` at the start of `text`; `None` if it is not valid. The caller
 /// checks what follows it.
-#[inline]
+#[allow(clippy::inline_always, reason = "a constant column leaves one case")]
+#[inline(always)]
 fn known(column: &Column, text: &[u8]) -> Option<usize> {
     if column.nullable && text.starts_with(b"null") {
         return Some(4);

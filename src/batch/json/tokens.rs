@@ -43,7 +43,14 @@ pub(super) fn number(text: &[u8]) -> Option<usize> {
 /// Returns the length of the string at the start of `text`, including quotes. Its escapes are valid text.
 #[inline]
 pub(super) fn string(text: &[u8]) -> Option<usize> {
-    string_with(text, |escape| match hex(escape)? {
+    let (b'"', content) = text.split_first()? else {
+        return None;
+    };
+    let length = plain(content)?;
+    if content[length] == b'"' {
+        return Some(length + 2);
+    }
+    escaped_string(text, length + 1, |escape| match hex(escape)? {
         0xdc00..=0xdfff => None,
         // The other half of the pair follows.
         0xd800..=0xdbff => {
@@ -57,30 +64,30 @@ pub(super) fn string(text: &[u8]) -> Option<usize> {
 
 /// The same, but an escape may be half of a surrogate pair.
 pub(super) fn any_string(text: &[u8]) -> Option<usize> {
-    string_with(text, |escape| hex(escape).map(|_| 4))
+    text.starts_with(b"\"").then_some(())?;
+    let first = 1 + plain(&text[1..])?;
+    escaped_string(text, first, |escape| hex(escape).map(|_| 4))
 }
 
-/// Returns the length of a string. `unicode` returns the length of an escape after `\u`; `None` if it is not
-/// valid.
-#[inline]
-fn string_with(text: &[u8], unicode: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
-    if text.first() != Some(&b'"') {
-        return None;
-    }
-    let mut position = 1;
+/// Returns the length of a string whose first quote, backslash or control character is at `position`. `unicode`
+/// returns the length of an escape after `\u`; `None` if it is not valid.
+#[inline(never)]
+fn escaped_string(
+    text: &[u8],
+    mut position: usize,
+    unicode: impl Fn(&[u8]) -> Option<usize>,
+) -> Option<usize> {
     loop {
-        position += plain(text.get(position..)?)?;
-        if text[position] == b'"' {
-            return Some(position + 1);
-        }
-        if text[position] != b'\\' {
-            return None;
-        }
-        position += match text.get(position + 1)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
-            b'u' => 2 + unicode(&text[position + 2..])?,
+        position += match text[position] {
+            b'"' => return Some(position + 1),
+            b'\\' => match text.get(position + 1)? {
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+                b'u' => 2 + unicode(&text[position + 2..])?,
+                _ => return None,
+            },
             _ => return None,
         };
+        position += plain(text.get(position..)?)?;
     }
 }
 
@@ -104,9 +111,20 @@ fn below(word: u64, limit: u8) -> u64 {
 }
 
 /// Returns the number of bytes before the first quote, backslash or control character.
-#[inline]
+#[allow(clippy::inline_always, reason = "most strings are short")]
+#[inline(always)]
 pub(super) fn plain(text: &[u8]) -> Option<usize> {
     let mut rest = text;
+    while let Some((bytes, more)) = rest.split_first_chunk::<16>() {
+        // The compiler compares all of these bytes at once.
+        if bytes
+            .iter()
+            .fold(false, |any, byte| any | is_special(*byte))
+        {
+            break;
+        }
+        rest = more;
+    }
     while let Some((bytes, more)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*bytes);
         // With this bit flipped, the quote directly follows the control characters.
@@ -116,8 +134,13 @@ pub(super) fn plain(text: &[u8]) -> Option<usize> {
         }
         rest = more;
     }
-    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
-    Some(text.len() - rest.len() + rest.iter().position(is_special)?)
+    Some(text.len() - rest.len() + rest.iter().position(|byte| is_special(*byte))?)
+}
+
+#[inline]
+fn is_special(byte: u8) -> bool {
+    // With this bit flipped, the quote directly follows the control characters.
+    byte ^ 2 < 0x21 || byte == b'\\'
 }
 
 #[inline]
@@ -134,41 +157,52 @@ pub(super) fn integer(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the length of the decimal number in quotes at the start of `text`.
-#[inline]
+#[allow(clippy::inline_always, reason = "nearly all numbers have two decimals")]
+#[inline(always)]
 pub(super) fn decimal(text: &[u8]) -> Option<usize> {
-    if text.first() != Some(&b'"') {
-        return None;
+    match text.split_first_chunk() {
+        Some((b"\"", rest)) => match rest.first_chunk().and_then(short_decimal) {
+            Some(length) => Some(length + 2),
+            None => any_decimal(rest),
+        },
+        _ => None,
     }
-    if let Some(length) = text.get(1..9).and_then(short_decimal) {
-        return Some(length + 2);
-    }
-    let mut position = 1 + usize::from(text.get(1) == Some(&b'-'));
+}
+
+/// Returns the length of any decimal number in quotes, of which `text` has all but the first quote.
+#[inline(never)]
+fn any_decimal(text: &[u8]) -> Option<usize> {
+    let mut position = usize::from(text.first() == Some(&b'-'));
     let mut count = digits(text.get(position..)?);
     position += count;
     if count > 0 && text.get(position) == Some(&b'.') {
         count = digits(&text[position + 1..]);
         position += 1 + count;
     }
-    (count > 0 && text.get(position) == Some(&b'"')).then_some(position + 1)
+    (count > 0 && text.get(position) == Some(&b'"')).then_some(position + 2)
 }
 
-/// Returns the length of a decimal number that ends with a quote within these eight bytes; `None` if it is
-/// longer, invalid, or has no fraction.
-#[inline]
-pub(super) fn short_decimal(text: &[u8]) -> Option<usize> {
-    let word = u64::from_le_bytes(text.try_into().ok()?);
+/// Returns the length of a decimal number with two decimals that ends with a quote within these eight bytes;
+/// `None` for any other.
+#[allow(clippy::inline_always, reason = "as for `decimal`")]
+#[inline(always)]
+pub(super) fn short_decimal(text: &[u8; 8]) -> Option<usize> {
+    /// The last bytes of the number.
+    const SHAPE: u64 = u64::from_le_bytes(*b"00000.00");
+    /// What leaves the top bit clear, if it is added to the difference of a byte from its shape: at most nine, or
+    /// nothing for the point.
+    const LIMITS: u64 = ONES * (0x7f - 9) + (9 << 40);
+    let word = u64::from_le_bytes(*text);
     let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
-    if quotes == 0 {
+    let length = quotes.trailing_zeros() as usize / 8;
+    if !(4..8).contains(&length) {
         return None;
     }
-    let length = quotes.trailing_zeros() as usize / 8;
-    // Bytes that are not digits; there are no false matches here. Bytes after the quote do not matter.
-    let values = word ^ (ONES * u64::from(b'0'));
-    let no_digits = (((values & !TOPS) + ONES * (0x7f - 9)) | values) & TOPS;
-    let others = no_digits & ((quotes & quotes.wrapping_neg()) - 1);
-    let point = others.trailing_zeros() as usize / 8;
-    let one_point = others.is_power_of_two() && text.get(point) == Some(&b'.');
-    (one_point && 0 < point && point + 1 < length).then_some(length)
+    // The number moves to the end of the word. Bytes before it are zero.
+    let before = 64 - 8 * length;
+    let difference = (word << before) ^ (SHAPE >> before << before);
+    let fits = (difference.wrapping_add(LIMITS) | difference) & TOPS == 0;
+    fits.then_some(length)
 }
 
 /// Returns the length of the date in quotes at the start of `text`.
