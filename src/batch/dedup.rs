@@ -8,9 +8,12 @@
 //! Each slot also has a mark of the walk that received the batch last, in bytes that would otherwise be
 //! padding. So it costs no memory to know whether a page contains anything new for its walk.
 
+use std::hash::Hasher as _;
 use std::sync::LazyLock;
 
-use xxhash_rust::xxh3::{xxh3_64_with_secret, xxh3_128_with_secret};
+use foldhash::SharedSeed;
+use foldhash::quality::FoldHasher;
+use xxhash_rust::xxh3::xxh3_128_with_secret;
 
 use super::Batch;
 
@@ -43,6 +46,18 @@ pub(crate) struct Digest {
     known: DedupEntry,
 }
 
+/// The random keys of a run.
+struct HashKeys {
+    // A secret is faster than a seed, from which one would be made for each batch.
+    id: [u8; 192],
+    content: SharedSeed,
+}
+
+static KEYS: LazyLock<HashKeys> = LazyLock::new(|| HashKeys {
+    id: std::array::from_fn(|_| fastrand::u8(..)),
+    content: SharedSeed::from_u64(fastrand::u64(..)),
+});
+
 /// The part of a digest that identifies the id.
 pub(crate) type Id = (usize, [u16; 4]);
 
@@ -52,11 +67,14 @@ impl Digest {
     }
 
     pub(crate) fn of(batch: &Batch, scratch: &mut String) -> Self {
-        // A secret is faster than a seed, from which one would be made for each batch.
-        static KEY: LazyLock<[u8; 192]> =
-            LazyLock::new(|| std::array::from_fn(|_| fastrand::u8(..)));
-        let id = xxh3_128_with_secret(batch.id().as_bytes(), &*KEY);
-        let content = batch.content_hash(|bytes| xxh3_64_with_secret(bytes, &*KEY), scratch);
+        let HashKeys { id, content } = &*KEYS;
+        let id = xxh3_128_with_secret(batch.id().as_bytes(), id);
+        let hash = |bytes: &[u8]| {
+            let mut hasher = FoldHasher::with_seed(0, content);
+            hasher.write(bytes);
+            hasher.finish()
+        };
+        let content = batch.content_hash(hash, scratch);
         Self {
             shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
             known: DedupEntry {
