@@ -119,25 +119,30 @@ impl Batch {
     /// Returns the text of `column` without quotes; only text may have escapes. `None` if the value is null or
     /// needs a closer look.
     pub(crate) fn inside(&self, column: usize) -> Option<&str> {
-        let json = match &self.index {
-            Index::Usual(spans) => {
-                let (start, end) = spans[column];
-                self.slice(&(u32::from(start)..u32::from(end)))
-            }
-            Index::Other(other) if other.flawed & (1 << column) != 0 => return None,
-            Index::Other(other) => {
-                let json = self.slice(other.written[column].as_ref()?);
-                let may_have_escapes = COLUMNS[column].kind == FieldType::Text;
-                if !may_have_escapes && memchr(b'\\', json.as_bytes()).is_some() {
-                    return None;
-                }
-                json
-            }
-        };
+        let json = &self.text()[self.valid_span(column)?];
         match json.as_bytes()[0] {
             b'"' => Some(&json[1..json.len() - 1]),
             b'n' => None,
             _ => Some(json),
+        }
+    }
+
+    /// Returns the position of the JSON text of `column` in [`Batch::text`]; only text may have escapes. `None` if the
+    /// value is absent or needs a closer look.
+    #[inline]
+    pub(crate) fn valid_span(&self, column: usize) -> Option<Range<usize>> {
+        match &self.index {
+            Index::Usual(spans) => {
+                let (start, end) = spans[column];
+                Some(start.into()..end.into())
+            }
+            Index::Other(other) if other.flawed & (1 << column) != 0 => None,
+            Index::Other(other) => {
+                let span = other.written[column].as_ref()?;
+                let has_escapes = || memchr(b'\\', self.slice(span).as_bytes()).is_some();
+                let is_text = COLUMNS[column].kind == FieldType::Text;
+                (is_text || !has_escapes()).then_some(span.start as usize..span.end as usize)
+            }
         }
     }
 

@@ -280,6 +280,13 @@ impl Write for EncodedOutput {
         }
     }
 
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.compressor {
+            None => self.buffer.write_all(bytes),
+            Some(compressor) => compressor.write(bytes, &mut self.buffer),
+        }
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         if let Some(compressor) = &mut self.compressor {
             compressor.flush(&mut self.buffer)?;

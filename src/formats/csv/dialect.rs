@@ -1,8 +1,8 @@
 //! The dialect of CSV that the flags choose: delimiter, quotes, decimal comma, and text that Excel would run.
 
-use memchr::{memchr, memchr2, memchr3};
+use memchr::{memchr, memchr3};
 
-use crate::batch::{Batch, COLUMNS, FieldType};
+use crate::batch::{COLUMNS, FieldType};
 use crate::error::{self, Failure};
 
 /// How cells are separated and written.
@@ -26,6 +26,14 @@ pub(crate) struct CsvOptions {
     pub(crate) excel: bool,
 }
 
+/// When a value is written as received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyRule {
+    Always,
+    IfPlain,
+    Never,
+}
+
 impl Dialect {
     /// Resolves the flags; without `--delimiter`, cells are separated by `default_delimiter`.
     pub(crate) fn new(options: &CsvOptions, default_delimiter: u8) -> Result<Self, Failure> {
@@ -44,21 +52,33 @@ impl Dialect {
         })
     }
 
-    /// Returns the cell if it can be written as received. Without JSON escapes, it has no quote and no line
-    /// break; other special characters can occur only in text.
-    pub(super) fn verbatim<'a>(&self, batch: &'a Batch, column: usize) -> Option<&'a str> {
-        let text = batch.inside(column)?;
-        let is_plain = match COLUMNS[column].kind {
-            FieldType::Text => {
-                memchr2(b'\\', self.delimiter, text.as_bytes()).is_none()
-                    && !text.starts_with(FORMULA)
-                    && !text.starts_with('\'')
-            }
-            FieldType::Decimal => !self.decimal_comma && self.has_distinct_delimiter(),
-            FieldType::Date => !self.excel && self.has_distinct_delimiter(),
-            FieldType::Integer | FieldType::Boolean => self.has_distinct_delimiter(),
+    /// Returns when the valid values of `column` are written as received.
+    pub(super) fn copy_rule(&self, column: usize) -> CopyRule {
+        let is_copied = match COLUMNS[column].kind {
+            FieldType::Text => return CopyRule::IfPlain,
+            FieldType::Decimal => !self.decimal_comma,
+            FieldType::Date => !self.excel,
+            FieldType::Integer | FieldType::Boolean => true,
         };
-        is_plain.then_some(text)
+        if is_copied && self.has_distinct_delimiter() {
+            CopyRule::Always
+        } else {
+            CopyRule::Never
+        }
+    }
+
+    /// Returns whether text between JSON quotes is written as received. Without JSON escapes, it has no quote and
+    /// no line break.
+    pub(super) fn is_plain(&self, text: &[u8]) -> bool {
+        let is_special = |byte: &u8| *byte == b'\\' || *byte == self.delimiter;
+        // The compiler compares all bytes of a block at once.
+        let has_special =
+            |block: &[u8; 16]| block.iter().fold(false, |any, it| any | is_special(it));
+        let has_any = match text.last_chunk() {
+            Some(last) => text.as_chunks().0.iter().any(has_special) || has_special(last),
+            None => text.iter().any(is_special),
+        };
+        !has_any && !matches!(text.first(), Some(b'=' | b'+' | b'-' | b'@' | b'\''))
     }
 
     /// Returns whether no number and no date contains the delimiter.
@@ -102,6 +122,7 @@ pub(crate) const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Batch;
     use std::sync::Arc;
 
     use ::csv::{QuoteStyle, Terminator, WriterBuilder};
@@ -135,7 +156,13 @@ mod tests {
             let dialect = Dialect { delimiter, decimal_comma, bom: false, header: false, excel: true };
             let batch = batch(&text, &number);
             for (place, column) in COLUMNS.iter().enumerate() {
-                let Some(verbatim) = dialect.verbatim(&batch, place) else { continue };
+                let verbatim = batch.inside(place).expect("a value");
+                let is_copied = match dialect.copy_rule(place) {
+                    CopyRule::Always => true,
+                    CopyRule::IfPlain => dialect.is_plain(verbatim.as_bytes()),
+                    CopyRule::Never => false,
+                };
+                if !is_copied { continue }
                 let plain = batch.plain(place).expect("a value");
                 prop_assert_eq!(verbatim, plain.as_ref());
                 let mut row = Vec::new();

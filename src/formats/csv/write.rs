@@ -4,10 +4,11 @@
 //! path with the general one, and that one with the csv crate.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use memchr::memchr;
 
-use super::dialect::{Dialect, FORMULA};
+use super::dialect::{CopyRule, Dialect, FORMULA};
 use super::excel_dates::{looks_like_one, to_excel};
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, FieldType};
@@ -18,25 +19,36 @@ use crate::storage::EncodedOutput;
 pub(crate) struct Csv {
     output: EncodedOutput,
     fields: Fields,
-    dialect: Dialect,
+    /// One for each field.
+    copy_rules: Vec<CopyRule>,
+    row: Row,
     is_started: bool,
     has_rows: bool,
-    /// The current row.
-    row: Vec<u8>,
-    formula_cells: u64,
     left_out: LeftOut,
+}
+
+/// The current row.
+struct Row {
+    dialect: Dialect,
+    /// Every cell ends with a delimiter.
+    bytes: Vec<u8>,
+    formula_cells: u64,
 }
 
 impl Csv {
     pub(crate) fn new(output: EncodedOutput, fields: Fields, dialect: Dialect) -> Self {
+        let columns = fields.columns.iter();
         Self {
             output,
+            copy_rules: columns.map(|column| dialect.copy_rule(*column)).collect(),
             fields,
-            dialect,
+            row: Row {
+                dialect,
+                bytes: Vec::new(),
+                formula_cells: 0,
+            },
             is_started: false,
             has_rows: false,
-            row: Vec::new(),
-            formula_cells: 0,
             left_out: LeftOut::default(),
         }
     }
@@ -46,12 +58,13 @@ impl Csv {
         if std::mem::replace(&mut self.is_started, true) {
             return Ok(());
         }
-        if self.dialect.bom {
+        let Row { dialect, bytes, .. } = &mut self.row;
+        if dialect.bom {
             self.output.write_all("\u{feff}".as_bytes())?;
         }
-        if self.dialect.header {
+        if dialect.header {
             for &column in &self.fields.columns {
-                self.dialect.cell(&mut self.row, COLUMNS[column].name);
+                dialect.cell(bytes, COLUMNS[column].name);
             }
             self.end_row()?;
         }
@@ -59,20 +72,60 @@ impl Csv {
     }
 
     fn end_row(&mut self) -> Result<(), Failure> {
-        // Every cell ends with a delimiter. The line break replaces the last one.
-        self.row.pop();
-        if self.row.is_empty() {
+        let Row { dialect, bytes, .. } = &mut self.row;
+        // The line break replaces the last delimiter.
+        bytes.pop();
+        if bytes.is_empty() {
             // An empty line would not be a row.
-            self.row.extend_from_slice(b"\"\"");
+            bytes.extend_from_slice(b"\"\"");
         }
-        if !std::mem::replace(&mut self.has_rows, true) && !self.dialect.bom {
-            quote_leading_bom(&mut self.row, self.dialect.delimiter);
+        if !std::mem::replace(&mut self.has_rows, true) && !dialect.bom {
+            quote_leading_bom(bytes, dialect.delimiter);
         }
-        self.row
-            .extend_from_slice(if self.dialect.excel { b"\r\n" } else { b"\n" });
-        self.output.write_all(&self.row)?;
-        self.row.clear();
+        bytes.extend_from_slice(if dialect.excel { b"\r\n" } else { b"\n" });
+        self.output.write_all(bytes)?;
+        bytes.clear();
         Ok(())
+    }
+}
+
+impl Row {
+    /// Adds a cell.
+    #[inline]
+    fn add(&mut self, batch: &Batch, object: &[u8], column: usize, rule: CopyRule) {
+        if rule == CopyRule::Never || !self.copy(batch, object, column, rule) {
+            let cell = self.cell(batch, column);
+            self.dialect.cell(&mut self.bytes, &cell);
+        }
+    }
+
+    /// Copies a value from `object`, the text of `batch`; returns false if it cannot be written as received.
+    #[inline]
+    fn copy(&mut self, batch: &Batch, object: &[u8], column: usize, rule: CopyRule) -> bool {
+        /// Most cells are not longer. To copy a constant number of bytes is faster.
+        const SHORT: usize = 16;
+        let Some(Range { mut start, mut end }) = batch.valid_span(column) else {
+            return false;
+        };
+        match object[start] {
+            b'"' => (start, end) = (start + 1, end - 1),
+            b'n' => end = start,
+            _ => {}
+        }
+        let text = &object[start..end];
+        if rule == CopyRule::IfPlain && !self.dialect.is_plain(text) {
+            return false;
+        }
+        match object[start..].first_chunk::<SHORT>() {
+            Some(bytes) if text.len() <= SHORT => {
+                let length = self.bytes.len() + text.len();
+                self.bytes.extend_from_slice(bytes);
+                self.bytes.truncate(length);
+            }
+            _ => self.bytes.extend_from_slice(text),
+        }
+        self.bytes.push(self.dialect.delimiter);
+        true
     }
 
     fn cell<'a>(&mut self, batch: &'a Batch, column: usize) -> Cow<'a, str> {
@@ -121,15 +174,9 @@ fn quote_leading_bom(row: &mut Vec<u8>, delimiter: u8) {
 impl BatchWriter for Csv {
     fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.write_header()?;
-        for place in 0..self.fields.columns.len() {
-            let column = self.fields.columns[place];
-            if let Some(text) = self.dialect.verbatim(batch, column) {
-                self.row.extend_from_slice(text.as_bytes());
-                self.row.push(self.dialect.delimiter);
-            } else {
-                let cell = self.cell(batch, column);
-                self.dialect.cell(&mut self.row, &cell);
-            }
+        let object = batch.text().as_bytes();
+        for (column, rule) in self.fields.columns.iter().zip(&self.copy_rules) {
+            self.row.add(batch, object, *column, *rule);
         }
         self.end_row()?;
         self.left_out.note(batch, &self.fields);
@@ -146,10 +193,10 @@ impl BatchWriter for Csv {
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         self.write_header()?;
         let report = WriterReport {
-            formula_cells: if self.dialect.excel {
+            formula_cells: if self.row.dialect.excel {
                 0
             } else {
-                self.formula_cells
+                self.row.formula_cells
             },
             left_out: self.left_out.names(),
             ..WriterReport::default()
