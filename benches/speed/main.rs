@@ -2,7 +2,8 @@
 //!
 //! `cargo bench` starts the servers it needs, runs all programs in turns, and prints one table with the measurements,
 //! the goals (the bar) and the ambitious goals (the moonshot). `cargo bench -- ndjson csv` measures only rows whose name
-//! contains one of the words; `cargo bench -- --long` adds memory at 10,000,000 batches, which needs 8 GB of memory. Machines are noisy:
+//! contains one of the words; `cargo bench -- --long` adds memory at 10,000,000 batches, which needs 8 GB of memory, and clean builds. With
+//! `--before PROGRAM`, the rows `formats` and `callgrind` also measure another build, in turns. Machines are noisy:
 //! nothing here fails for being slow, and ratios say more than seconds.
 
 #![allow(
@@ -50,15 +51,17 @@ fn main() -> ExitCode {
         client::play(arguments);
         return ExitCode::SUCCESS;
     }
-    let mut long = false;
+    let (mut long, mut before) = (false, None);
     let mut words = Vec::new();
-    for argument in &arguments {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--long" => long = true,
+            "--before" => before = arguments.next().cloned(),
             // Cargo adds this argument itself.
             "--bench" => {}
             word if word.starts_with('-') => {
-                println!("usage: cargo bench -- [--long] [WORD]...");
+                println!("usage: cargo bench -- [--long] [--before PROGRAM] [WORD]...");
                 return ExitCode::from(2);
             }
             word => words.push(word),
@@ -74,7 +77,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
 
-    let setup = Setup::new(long);
+    let setup = Setup::new(long, before);
     facts::print(&setup);
     table::print_head();
     for (name, measure) in wanted {

@@ -19,6 +19,8 @@ use crate::server::{Server, TRAYSCAN};
 pub(crate) struct Setup {
     /// Whether to include rows that need much time and memory.
     pub(crate) long: bool,
+    /// A program to compare with.
+    before: Option<String>,
     folder: TempDir,
     servers: RefCell<Vec<Rc<Server>>>,
     /// The exports whose output was checked.
@@ -36,7 +38,7 @@ impl Drop for Output {
 }
 
 impl Setup {
-    pub(crate) fn new(long: bool) -> Self {
+    pub(crate) fn new(long: bool, before: Option<String>) -> Self {
         // In memory, so that the disk is not measured.
         let memory = Path::new("/dev/shm");
         let place = if memory.is_dir() {
@@ -51,10 +53,19 @@ impl Setup {
         fs::create_dir(folder.path().join("home")).unwrap();
         Self {
             long,
+            before,
             folder,
             servers: RefCell::default(),
             checked: RefCell::default(),
         }
+    }
+
+    /// Returns the programs to measure: this one, and the one to compare with.
+    pub(crate) fn programs(&self) -> Vec<&str> {
+        [TRAYSCAN]
+            .into_iter()
+            .chain(self.before.as_deref())
+            .collect()
     }
 
     /// Returns a service with this number of batches in pages of 1000, started on first use.

@@ -1,5 +1,8 @@
 //! The measurements, one file per subject.
 
+// The commands of the README.
+mod build;
+
 // Exports to files compared with curl, a raw client and jq, and how their time grows.
 mod files;
 
@@ -33,7 +36,7 @@ const ROUNDS: usize = 5;
 type Row = (&'static str, fn(&Setup) -> Vec<Line>);
 
 /// The rows by name, in table order.
-pub(crate) const ROWS: [Row; 17] = [
+pub(crate) const ROWS: [Row; 18] = [
     ("ndjson", files::ndjson),
     ("json", files::json),
     ("csv", files::csv),
@@ -51,4 +54,5 @@ pub(crate) const ROWS: [Row; 17] = [
     ("callgrind", size::callgrind),
     ("serve", serve::serve),
     ("sync", sync::sync),
+    ("build", build::build),
 ];

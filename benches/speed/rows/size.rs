@@ -77,32 +77,41 @@ fn binary(setup: &Setup) -> Line {
 }
 
 pub(crate) fn callgrind(setup: &Setup) -> Vec<Line> {
-    ["ndjson", "csv"]
-        .map(|format| {
+    [("ndjson", 4_000.0, 2_500.0), ("csv", 6_500.0, 4_500.0)]
+        .map(|(format, bar, moonshot)| {
             let work = format!("instructions a batch, {format}");
+            let goal = Goal::at_most(bar, moonshot, "");
             if !programs::installed("valgrind") {
-                return Line::told(&work, "valgrind is not installed");
+                return Line::missing(&work, goal, "valgrind is not installed");
             }
             let (small, large) = (1_000, 10_000);
-            let count = |batches| instructions(setup, batches, format);
-            let (few, many) = (count(small), count(large));
-            let each = (many - few) / (large - small) as f64;
-            let rest = few - each * small as f64;
-            Line::told(
-                &work,
-                &format!("{each:.0} ({:.1} million beside)", rest / 1e6),
-            )
+            let counts: Vec<_> = setup
+                .programs()
+                .into_iter()
+                .map(|program| {
+                    let count = |batches| instructions(setup, program, batches, format);
+                    let (few, many) = (count(small), count(large));
+                    let each = (many - few) / (large - small) as f64;
+                    (each, few - each * small as f64)
+                })
+                .collect();
+            let (each, rest) = counts[0];
+            let mut measured = format!("and {:.1} million", rest / 1e6);
+            if let Some((before, _)) = counts.get(1) {
+                measured = format!("{measured}; before: {before:.0}");
+            }
+            Line::judged(&work, each, goal, &measured)
         })
         .into()
 }
 
 /// Counts the instructions of one export.
-fn instructions(setup: &Setup, batches: usize, format: &str) -> f64 {
+fn instructions(setup: &Setup, program: &str, batches: usize, format: &str) -> f64 {
     let server = setup.server(batches, &[]);
     let mut command = Setup::with_access(setup.command("valgrind"), &server);
     let output = command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .args([TRAYSCAN, "export", "-q", "--parallel", "1", "-f", format])
+        .args([program, "export", "-q", "--parallel", "1", "-f", format])
         .stderr(Stdio::piped())
         .output()
         .unwrap();
