@@ -49,15 +49,15 @@ pub(crate) fn write_key(text: &str, key: &mut Vec<u8>) {
 
 /// Counts the significant digits of a decimal number: from the first that is not zero to the last.
 pub(crate) fn significant_digits(text: &str) -> usize {
-    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
-    let digits = digits.trim_start_matches('0');
+    let is_insignificant = |letter: char| !matches!(letter, '1'..='9');
+    let digits = text.trim_start_matches(is_insignificant);
     // Trailing zeros of a fraction are not significant.
     let digits = if text.contains('.') {
-        digits.trim_end_matches('0')
+        digits.trim_end_matches(is_insignificant)
     } else {
         digits
     };
-    digits.len()
+    digits.bytes().filter(u8::is_ascii_digit).count()
 }
 
 /// A number without insignificant zeros.

@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
 use flate2::write::GzEncoder;
+use flate2::{Compress, FlushCompress};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
@@ -21,7 +22,7 @@ const MAX_WAITING: usize = 8;
 const ZSTD_LEVEL: i32 = 1;
 
 /// Compresses chunks in order. What it returns must be written in the same order.
-pub(super) struct Compressor {
+pub(crate) struct Compressor {
     /// Not compressed yet.
     chunk: Vec<u8>,
     worker: Worker,
@@ -45,6 +46,8 @@ enum CompressStep {
 enum Encoder {
     Gzip(GzEncoder<Vec<u8>>),
     Zstd(zstd::Encoder<'static, Vec<u8>>),
+    /// Without a header and a checksum.
+    Deflate(Compress),
 }
 
 impl Encoder {
@@ -57,11 +60,34 @@ impl Encoder {
             (Self::Zstd(encoder), CompressStep::Compress(bytes)) => encoder.write_all(bytes)?,
             (Self::Zstd(encoder), CompressStep::Flush) => encoder.flush()?,
             (Self::Zstd(encoder), CompressStep::Finish) => encoder.do_finish()?,
+            (Self::Deflate(state), step) => return deflate(state, step),
         }
         Ok(std::mem::take(match self {
             Self::Gzip(encoder) => encoder.get_mut(),
             Self::Zstd(encoder) => encoder.get_mut(),
+            Self::Deflate(_) => return Ok(Vec::new()),
         }))
+    }
+}
+
+/// Does one step. The encoder of flate2 does not always flush everything.
+fn deflate(state: &mut Compress, step: &CompressStep) -> io::Result<Vec<u8>> {
+    let (mut bytes, flush) = match step {
+        CompressStep::Compress(bytes) => (&bytes[..], FlushCompress::None),
+        CompressStep::Flush => (&[][..], FlushCompress::Sync),
+        CompressStep::Finish => (&[][..], FlushCompress::Finish),
+    };
+    let mut output = Vec::new();
+    loop {
+        output.reserve(CHUNK / 4);
+        let before = state.total_in();
+        state.compress_vec(bytes, &mut output, flush)?;
+        let taken = usize::try_from(state.total_in() - before).unwrap_or(usize::MAX);
+        bytes = &bytes[taken..];
+        // If there is room left, it has nothing more to write.
+        if bytes.is_empty() && output.len() < output.capacity() {
+            return Ok(output);
+        }
     }
 }
 
@@ -80,15 +106,24 @@ impl Compressor {
                 Encoder::Zstd(encoder)
             }
         };
-        Ok(Some(Self {
+        Ok(Some(Self::with(encoder)))
+    }
+
+    /// Compresses for a zip archive.
+    pub(crate) fn deflate(level: flate2::Compression) -> Self {
+        Self::with(Encoder::Deflate(Compress::new(level, false)))
+    }
+
+    fn with(encoder: Encoder) -> Self {
+        Self {
             chunk: Vec::new(),
             worker: Worker::Idle(Box::new(encoder)),
             pending: 0,
-        }))
+        }
     }
 
     /// Compresses `bytes`, and writes what is compressed already to `output`.
-    pub(super) fn write(&mut self, bytes: &[u8], output: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write(&mut self, bytes: &[u8], output: &mut impl Write) -> io::Result<()> {
         self.chunk.extend_from_slice(bytes);
         if self.chunk.len() < CHUNK {
             return Ok(());
@@ -106,7 +141,7 @@ impl Compressor {
     }
 
     /// Compresses everything, so that a reader can decompress it, and writes it to `output`.
-    pub(super) fn flush(&mut self, output: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, output: &mut impl Write) -> io::Result<()> {
         self.compress(output)?;
         self.run(CompressStep::Flush, output)?;
         self.receive_all(output)
@@ -228,6 +263,25 @@ mod tests {
                 assert_eq!(decompressed(compression, &output), (text.clone(), false));
             }
         }
+    }
+
+    #[test]
+    fn deflated_pieces_can_be_concatenated() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut output, mut text) = (Vec::new(), Vec::new());
+        for size in (0..4 * CHUNK).step_by(997) {
+            let mut compressor = Compressor::deflate(flate2::Compression::fast());
+            let piece: Vec<u8> = (0..size).map(|_| random.u8(b'a'..b'g')).collect();
+            compressor.write(&piece, &mut output).expect("memory");
+            compressor.flush(&mut output).expect("memory");
+            text.extend(piece);
+        }
+        // An empty last block.
+        output.extend([3, 0]);
+        let mut read = Vec::new();
+        let decoded = flate2::read::DeflateDecoder::new(&output[..]).read_to_end(&mut read);
+        assert_eq!(decoded.expect("a last block"), text.len());
+        assert!(read == text);
     }
 
     #[test]

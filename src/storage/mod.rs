@@ -34,7 +34,7 @@ pub(crate) mod cloud;
 pub(crate) mod sqlite;
 
 pub(crate) use cleanup::Cleanup;
-pub(crate) use compress::Compression;
+pub(crate) use compress::{Compression, Compressor};
 pub(crate) use escaping::Escapes;
 pub(crate) use local_file::check_folder;
 pub(crate) use location::{Location, is_table};

@@ -1,27 +1,32 @@
 //! Writes `xlsx`: typed cells, live links, a sheet with the figures of each crop, and one that describes the export.
 //!
-//! Rows go to an unnamed temporary file next to the output, which is packed at the end, so their number does
+//! Rows go to an unnamed temporary file next to the output, which is copied at the end, so their number does
 //! not affect memory. Text is stored in its cells and not in a shared table, for the same reason.
 
 // The sheets `Summary` and `About`.
 mod about;
 mod summary;
 
-// The content of a cell: text that XML can carry, dates in days, formats and widths.
+// The content of a cell: text that XML can carry, links, dates in days, formats and widths.
 mod cell;
 mod escapes;
 mod excel_date;
 mod styles;
+mod web_address;
 
-use std::borrow::Cow;
+// The rows in XML, and the archive.
+mod package;
+mod rows;
+mod xml;
+
 use std::error::Error as _;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rust_xlsxwriter::{
-    Color, DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, XlsxError,
+    Color, DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, Worksheet, XlsxError,
 };
 
 use crate::batch::filter::Fields;
@@ -35,7 +40,9 @@ use crate::terminal;
 use crate::text;
 use about::AboutInfo;
 use cell::{Cell, cell};
+use rows::{EndedSheet, SheetRows};
 use styles::{CellStyles, HEADER_HEIGHT, Widths, header_format, prepare_printing};
+use web_address::WebAddresses;
 
 /// The most rows of a sheet, the header included.
 const ROWS: u32 = 1_048_576;
@@ -53,19 +60,16 @@ pub(crate) struct Xlsx {
     extracted: String,
     styles: [CellStyles; 2],
     widths: Widths,
-    sheets: Vec<Sheet>,
+    addresses: WebAddresses,
+    /// The sheets before the current one.
+    ended: Vec<EndedSheet>,
+    sheet: SheetRows,
     /// The most rows and links of a sheet.
     limits: (u32, u32),
+    /// Links that were written as text, because their sheet has too many.
+    plain_links: u32,
     escaped_cells: u64,
     left_out: LeftOut,
-}
-
-/// What has been written to a sheet.
-struct Sheet {
-    rows: u32,
-    links: u32,
-    /// Links that were written as text, because the sheet has too many.
-    plain_links: u32,
 }
 
 impl Xlsx {
@@ -76,34 +80,44 @@ impl Xlsx {
             let tempdir = book.set_tempdir(folder);
             tempdir.map_err(|error| output.failure(io_error(error)))?;
         }
+        let columns = &options.fields.columns;
+        let sheet = new_rows(&path, columns).map_err(|error| output.failure(error))?;
         let marked = Format::new().set_background_color(Color::RGB(0xFF_F2_CC));
         let mut new = Self {
             book,
             path,
             output,
-            widths: Widths::new(&options.fields.columns),
+            widths: Widths::new(columns),
             fields: options.fields,
             info: options.info,
             extracted: options.extracted,
             styles: [CellStyles::new(&Format::new()), CellStyles::new(&marked)],
-            sheets: Vec::new(),
+            addresses: WebAddresses::default(),
+            ended: Vec::new(),
+            sheet,
             limits: (ROWS, LINKS),
+            plain_links: 0,
             escaped_cells: 0,
             left_out: LeftOut::default(),
         };
-        new.begin_sheet()?;
+        new.add_header()?;
         Ok(new)
     }
 
-    fn begin_sheet(&mut self) -> Result<(), Failure> {
-        let name = match self.sheets.len() {
+    /// Adds a sheet to the workbook. All but its header is written elsewhere.
+    fn add_header(&mut self) -> Result<(), Failure> {
+        let name = match self.ended.len() {
             0 => "Batches".to_owned(),
             before => format!("Batches {}", before + 1),
         };
         let columns = &self.fields.columns;
-        let ([styles, _], book) = (&self.styles, &mut self.book);
+        let (styles, book) = (&self.styles, &mut self.book);
         let begun = checked(|| {
             let sheet = book.add_worksheet_with_constant_memory()?;
+            // Formats are numbered in the order of their first use.
+            for format in styles.iter().flat_map(CellStyles::all) {
+                sheet.write_blank(0, 0, format)?;
+            }
             sheet
                 .set_name(name)?
                 .set_freeze_panes(1, frozen_columns(columns))?;
@@ -111,17 +125,19 @@ impl Xlsx {
             for (place, &column) in (0..).zip(columns) {
                 let format = header_format(&MEANINGS[column].heading());
                 sheet.write_string_with_format(0, place, COLUMNS[column].name, &format)?;
-                sheet.set_column_format(place, styles.usual(COLUMNS[column].kind))?;
+                sheet.set_column_format(place, styles[0].usual(COLUMNS[column].kind))?;
             }
             Ok(())
         });
-        begun.map_err(|error| self.output.failure(error))?;
-        self.sheets.push(Sheet {
-            rows: 1,
-            links: 0,
-            plain_links: 0,
-        });
-        Ok(())
+        begun.map_err(|error| self.output.failure(error))
+    }
+
+    fn begin_sheet(&mut self) -> Result<(), Failure> {
+        let next = new_rows(&self.path, &self.fields.columns);
+        let ended = next.and_then(|next| std::mem::replace(&mut self.sheet, next).end());
+        let ended = ended.map_err(|error| self.output.failure(error))?;
+        self.ended.push(ended);
+        self.add_header()
     }
 
     fn refused(batch: &Batch, why: &str) -> Failure {
@@ -132,102 +148,76 @@ impl Xlsx {
         Failure::new(error::Kind::Protocol, message).hint(hint)
     }
 
-    /// Packs all sheets into one file.
-    fn pack(&mut self, outcome: &ExportOutcome<'_>) -> io::Result<()> {
-        let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
-        let info = AboutInfo {
-            export: &self.info,
-            version: outcome.version.unwrap_or_default(),
-            extracted: &self.extracted,
-            digest: outcome.digest,
-            columns: &self.fields.columns,
-            link_limit: self.limits.1,
-            plain_links: self.sheets.iter().map(|sheet| sheet.plain_links).sum(),
-        };
-        let ([styles, _], book) = (&self.styles, &mut self.book);
-        checked(|| {
-            if let Some(summary) = outcome.summary {
-                summary::write(book, summary)?;
-            }
-            about::write(book, &info, styles)
-        })?;
-        let (book, sheets, path) = (&mut self.book, &self.sheets, &self.path);
-        let (widths, columns) = (&self.widths, &self.fields.columns);
-        checked(|| {
-            for (index, sheet) in sheets.iter().enumerate() {
-                let page = book.worksheet_from_index(index)?;
-                page.autofilter(0, 0, sheet.rows - 1, width.saturating_sub(1))?;
-                for (place, width) in (0..).zip(widths.columns()) {
-                    page.set_column_width(place, width)?;
+    /// Writes all sheets to one file.
+    fn pack(mut self, outcome: &ExportOutcome<'_>) -> Result<EncodedOutput, Failure> {
+        let packed = self.sheet.end().and_then(|sheet| {
+            self.ended.push(sheet);
+            let info = AboutInfo {
+                export: &self.info,
+                version: outcome.version.unwrap_or_default(),
+                extracted: &self.extracted,
+                digest: outcome.digest,
+                columns: &self.fields.columns,
+                link_limit: self.limits.1,
+                plain_links: self.plain_links,
+            };
+            let ([styles, _], book) = (&self.styles, &mut self.book);
+            checked(|| {
+                if let Some(summary) = outcome.summary {
+                    summary::write(book, summary)?;
                 }
-                prepare_printing(page).set_repeat_rows(0, 0)?;
-                for (place, &column) in (0..).zip(columns) {
-                    // Otherwise, Excel marks each `007` as an error.
-                    if COLUMNS[column].kind == FieldType::Text && sheet.rows > 1 {
-                        let doubt = IgnoreError::NumberStoredAsText;
-                        page.ignore_error_range(1, place, sheet.rows - 1, place, doubt)?;
-                    }
+                about::write(book, &info, styles)?;
+                for (index, sheet) in self.ended.iter().enumerate() {
+                    let page = book.worksheet_from_index(index)?;
+                    describe(page, sheet, &self.fields.columns, &self.widths)?;
                 }
-            }
-            book.worksheet_from_index(0)?.set_active(true);
-            if let Some(made) = Timestamp::parse(&self.extracted) {
-                let made = ExcelDateTime::from_timestamp(made.second)?;
-                let properties = DocProperties::new().set_title("Tray scan batches");
-                book.set_properties(&properties.set_creation_datetime(&made));
-            }
+                book.worksheet_from_index(0)?.set_active(true);
+                if let Some(made) = Timestamp::parse(&self.extracted) {
+                    let made = ExcelDateTime::from_timestamp(made.second)?;
+                    let properties = DocProperties::new().set_title("Tray scan batches");
+                    book.set_properties(&properties.set_creation_datetime(&made));
+                }
+                Ok(())
+            })?;
+            let book = checked(|| book.save_to_buffer())?;
             // The file is not created again: it already has its owner and mode.
-            book.save_to_writer(File::options().write(true).truncate(true).open(path)?)
-        })
+            let file = File::options()
+                .write(true)
+                .truncate(true)
+                .open(&self.path)?;
+            package::write(book, self.ended, file)
+        });
+        match packed {
+            Ok(()) => Ok(self.output),
+            Err(error) => Err(self.output.failure(error)),
+        }
     }
 }
 
 impl BatchWriter for Xlsx {
     fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
-        if self
-            .sheets
-            .last()
-            .is_none_or(|sheet| sheet.rows == self.limits.0)
-        {
+        if self.sheet.count == self.limits.0 {
             self.begin_sheet()?;
         }
-        let cells = self
-            .fields
-            .columns
-            .iter()
-            .map(|&column| cell(batch, column));
-        let mut cells = cells
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|why| Self::refused(batch, &why))?;
-        let index = self.sheets.len() - 1;
-        let sheet = &mut self.sheets[index];
-        for (place, cell) in cells.iter_mut().enumerate() {
-            self.widths.fit(place, cell.width());
-            if let Cell::Link { text, .. } = cell {
-                if sheet.links == self.limits.1 {
-                    sheet.plain_links += 1;
-                    *cell = Cell::Text(std::mem::take(text));
-                } else {
-                    sheet.links += 1;
-                }
-            } else if let Cell::Escaped { text, has_foreign } = cell {
-                self.escaped_cells += u64::from(*has_foreign);
-                *cell = Cell::Text(Cow::Owned(std::mem::take(text)));
-            }
-        }
         let is_marked = batch.typed(WARNINGS).as_deref() == Some("true");
-        let styles = &self.styles[usize::from(is_marked)];
-        let row = sheet.rows;
-        let (book, columns) = (&mut self.book, &self.fields.columns);
-        let written = checked(|| {
-            let page = book.worksheet_from_index(index)?;
-            for ((place, cell), &column) in (0..).zip(&cells).zip(columns) {
-                let kind = COLUMNS[column].kind;
-                cell.write(page, (row, place), kind, styles, is_marked)?;
+        self.sheet.begin_row(is_marked);
+        for (place, &column) in self.fields.columns.iter().enumerate() {
+            let cell = cell(batch, column, &mut self.addresses);
+            let mut cell = cell.map_err(|why| Self::refused(batch, &why))?;
+            self.widths.fit(place, &cell);
+            if let Cell::Escaped { has_foreign, .. } = cell {
+                self.escaped_cells += u64::from(has_foreign);
+            } else if let Cell::Link { text, .. } = &mut cell
+                && self.sheet.links == self.limits.1
+            {
+                self.plain_links += 1;
+                cell = Cell::Text(std::mem::take(text));
             }
-            Ok(())
-        });
+            let added = self.sheet.add(place, &cell);
+            added.map_err(|error| self.output.failure(error))?;
+        }
+        let written = self.sheet.end_row();
         written.map_err(|error| self.output.failure(error))?;
-        sheet.rows += 1;
         self.left_out.note(batch, &self.fields);
         Ok(())
     }
@@ -236,15 +226,49 @@ impl BatchWriter for Xlsx {
         mut self: Box<Self>,
         outcome: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
-        let packed = self.pack(outcome);
-        packed.map_err(|error| self.output.failure(error))?;
         let report = WriterReport {
             escaped_cells: self.escaped_cells,
-            left_out: self.left_out.names(),
+            left_out: std::mem::take(&mut self.left_out).names(),
             ..WriterReport::default()
         };
-        Ok((self.output, report))
+        Ok((self.pack(outcome)?, report))
     }
+}
+
+/// Begins the rows of a sheet of the workbook at `path`.
+fn new_rows(path: &Path, columns: &[usize]) -> io::Result<SheetRows> {
+    SheetRows::new(path.parent().unwrap_or(Path::new(".")), columns.len())
+}
+
+/// Prepares the page of `sheet` for its rows.
+fn describe(
+    page: &mut Worksheet,
+    sheet: &EndedSheet,
+    columns: &[usize],
+    widths: &Widths,
+) -> Result<(), XlsxError> {
+    let last_row = sheet.count - 1;
+    let last_column = u16::try_from(columns.len().saturating_sub(1)).unwrap_or(u16::MAX);
+    if last_row > 0 {
+        // Replaced by the rows and links, whose extent and place it shows.
+        page.write_blank(last_row, last_column, &Format::new())?;
+        if sheet.has_links {
+            page.write_url(last_row, 0, "https://example.org")?;
+        }
+    }
+    page.autofilter(0, 0, last_row, last_column)?;
+    for (place, width) in (0..).zip(widths.columns()) {
+        page.set_column_width(place, width)?;
+    }
+    prepare_printing(page).set_repeat_rows(0, 0)?;
+    for (place, &column) in (0..).zip(columns) {
+        // Otherwise, Excel marks each `007` as an error.
+        if COLUMNS[column].kind == FieldType::Text && last_row > 0 {
+            let doubt = IgnoreError::NumberStoredAsText;
+            page.ignore_error_range(1, place, last_row, place, doubt)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the number of columns that stay visible at the left: up to and with the name of the batch.
@@ -296,6 +320,7 @@ mod tests {
     use crate::formats::csv::CsvOptions;
     use crate::storage::{Compression, Location, Storage};
     use calamine::Reader as _;
+    use styles::Style;
 
     fn batch(number: u32) -> Batch {
         let text = format!(
@@ -375,5 +400,41 @@ mod tests {
         });
         read.expect("batches");
         assert_eq!(ids, ["0", "1", "2", "3", "4", "5", "6"]);
+
+        let file = File::open(&path).expect("a file");
+        let mut archive = zip::ZipArchive::new(file).expect("an archive");
+        let mut part = |name: &str| {
+            let mut part = archive.by_name(name).expect(name);
+            io::read_to_string(&mut part).expect("text")
+        };
+        for (number, rows) in [(1, "A1:R4"), (2, "A1:R4"), (3, "A1:R2")] {
+            let sheet = part(&format!("xl/worksheets/sheet{number}.xml"));
+            assert!(
+                sheet.contains(&format!("<dimension ref=\"{rows}\"/>")),
+                "{sheet}"
+            );
+            assert!(!sheet.contains("example.org\""), "{sheet}");
+        }
+        let styles = part("xl/styles.xml");
+        let formats = styles.split("<cellXfs").nth(1).expect("formats");
+        let formats: Vec<&str> = formats.split("<xf ").skip(1).collect();
+        let code = |code: &str| {
+            let (before, _) = styles
+                .split_once(&format!("formatCode=\"{code}\""))
+                .expect(code);
+            let (_, id) = before.rsplit_once("<numFmt ").expect("a format");
+            id.trim().to_owned()
+        };
+        let second = code("yyyy-mm-dd hh:mm:ss");
+        let fraction = code("yyyy-mm-dd hh:mm:ss.000");
+        for (style, code) in [(Style::Second, second), (Style::Fraction, fraction)] {
+            for is_marked in [false, true] {
+                let number: usize = style.number(is_marked).parse().expect("a number");
+                let format = formats[number];
+                assert!(format.contains(&code), "{format} {code}");
+                let is_filled = !format.contains("fillId=\"0\"");
+                assert_eq!(is_filled, is_marked, "{format}");
+            }
+        }
     }
 }

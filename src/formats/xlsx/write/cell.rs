@@ -2,19 +2,16 @@
 
 use std::borrow::Cow;
 
-use rust_xlsxwriter::{Format, IntoExcelData, Url, Worksheet, XlsxError};
 use unicode_width::UnicodeWidthStr;
 
 use super::escapes::{escape, has_foreign};
 use super::excel_date::{ExcelDate, excel_date};
-use super::styles::CellStyles;
+use super::web_address::WebAddresses;
 use crate::batch::{
-    ANALYSIS_LINK, Batch, COLUMNS, EXACT_DIGITS, FieldType, is_number, significant_digits,
+    ANALYSIS_LINK, Batch, COLUMNS, Column, EXACT_DIGITS, FieldType, is_number, significant_digits,
 };
 use crate::text;
 
-/// The longest link.
-const LINK_LENGTH: usize = 2_079;
 /// The longest text of a cell, in UTF-16 units.
 const TEXT_LENGTH: usize = 32_767;
 
@@ -25,102 +22,72 @@ pub(super) enum Cell<'a> {
     Text(Cow<'a, str>),
     /// Text with escapes for characters that XML cannot store.
     Escaped {
-        text: String,
+        text: Cow<'a, str>,
         /// Whether it has such characters; otherwise, some of it only looked like an escape.
         has_foreign: bool,
     },
     Link {
         /// As received.
         text: Cow<'a, str>,
-        /// As programs open it.
-        address: String,
+        /// As programs open it; `None` if that is the same.
+        address: Option<String>,
     },
-    Integer(f64),
-    Decimal(f64),
+    Integer(Number<'a>),
+    Decimal(Number<'a>),
     Boolean(bool),
     Moment(ExcelDate),
 }
 
+/// A number that a spreadsheet keeps exactly.
+#[derive(Debug, PartialEq)]
+pub(super) struct Number<'a> {
+    value: f64,
+    /// As received.
+    text: Cow<'a, str>,
+}
+
+impl Number<'_> {
+    /// Returns the number with no more digits than it needs.
+    pub(super) fn digits(&self) -> Cow<'_, str> {
+        let is_usual = match self.text.as_bytes() {
+            [b'0'] | [b'0', b'.', ..] => true,
+            bytes => bytes
+                .first()
+                .is_some_and(|byte| (b'1'..=b'9').contains(byte)),
+        };
+        if !is_usual {
+            return Cow::Owned(self.value.to_string());
+        }
+        Cow::Borrowed(match self.text.split_once('.') {
+            Some(_) => self.text.trim_end_matches('0').trim_end_matches('.'),
+            None => &self.text,
+        })
+    }
+}
+
 impl Cell<'_> {
+    /// Returns the text of the cell, if it is one.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::Link { text, .. } | Self::Escaped { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
     /// Returns its width in characters.
     pub(super) fn width(&self) -> usize {
         match self {
             Self::Empty => 0,
-            Self::Text(text) | Self::Link { text, .. } => widest_line(text),
-            Self::Escaped { text, .. } => widest_line(text),
-            Self::Integer(number) => whole_width(*number),
-            Self::Decimal(number) => whole_width(*number) + ".00".len(),
+            Self::Text(text) | Self::Link { text, .. } | Self::Escaped { text, .. } => {
+                text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
+            }
+            Self::Integer(number) => whole_width(number.value),
+            Self::Decimal(number) => whole_width(number.value) + ".00".len(),
             Self::Boolean(_) => "FALSE".len(),
             Self::Moment(moment) if moment.has_fraction => "2026-05-01 06:00:00.000".len(),
             Self::Moment(_) => "2026-05-01 06:00:00".len(),
         }
     }
-
-    /// Writes the cell of a column of this `kind`. A cell without a format has that of its column: looking up a
-    /// format takes longer than all else.
-    pub(super) fn write(
-        &self,
-        sheet: &mut Worksheet,
-        (row, place): (u32, u16),
-        kind: FieldType,
-        styles: &CellStyles,
-        is_marked: bool,
-    ) -> Result<(), XlsxError> {
-        let at = (row, place);
-        let is_usual = |format: &Format| !is_marked && std::ptr::eq(format, styles.usual(kind));
-        let mut put_number =
-            |number: f64, format: &Format| put(sheet, at, number, format, is_usual(format));
-        match self {
-            // The first cell is always written, so that no row is lost.
-            Self::Empty if is_marked || place == 0 => {
-                sheet.write_blank(row, place, &styles.text).map(drop)
-            }
-            Self::Empty => Ok(()),
-            Self::Text(text) => {
-                let format = if text.contains('\n') {
-                    &styles.lines
-                } else {
-                    &styles.text
-                };
-                put(sheet, at, text.as_ref(), format, is_usual(format))
-            }
-            Self::Escaped { text, .. } => put(
-                sheet,
-                at,
-                text.as_str(),
-                &styles.text,
-                is_usual(&styles.text),
-            ),
-            Self::Link { text, address } => {
-                let url = Url::new(address).set_text(text.as_ref());
-                let written = sheet.write_url_with_format(row, place, url, &styles.link);
-                written.map(drop)
-            }
-            Self::Boolean(yes) => put(sheet, at, *yes, &styles.boolean, is_usual(&styles.boolean)),
-            Self::Integer(number) => put_number(*number, &styles.integer),
-            Self::Decimal(number) => put_number(*number, &styles.decimal),
-            Self::Moment(moment) if moment.has_fraction => {
-                put_number(moment.days, &styles.fraction)
-            }
-            Self::Moment(moment) => put_number(moment.days, &styles.second),
-        }
-    }
-}
-
-/// Writes a cell. Without a format of its own, it has that of its column.
-fn put(
-    sheet: &mut Worksheet,
-    (row, place): (u32, u16),
-    data: impl IntoExcelData,
-    format: &Format,
-    is_usual: bool,
-) -> Result<(), XlsxError> {
-    let written = if is_usual {
-        sheet.write(row, place, data)
-    } else {
-        sheet.write_with_format(row, place, data, format)
-    };
-    written.map(drop)
 }
 
 /// Returns the width of a number without its fraction, rounded to two places.
@@ -135,30 +102,33 @@ fn whole_width(number: f64) -> usize {
     digits + usize::from(number < 0.0)
 }
 
-fn widest_line(text: &str) -> usize {
-    text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
-}
-
 /// Returns the cell for `column`, or why it cannot be stored.
-pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
-    let Some(plain) = batch.plain(column).filter(|text| !text.is_empty()) else {
-        return Ok(Cell::Empty);
-    };
-    let name = COLUMNS[column].name;
+pub(super) fn cell<'a>(
+    batch: &'a Batch,
+    column: usize,
+    addresses: &mut WebAddresses,
+) -> Result<Cell<'a>, String> {
+    let Column { name, kind, .. } = COLUMNS[column];
+    let not_empty = |text: &Cow<'_, str>| !text.is_empty();
     // An invalid value is written as text.
-    if batch.typed(column).is_some() {
-        match COLUMNS[column].kind {
-            FieldType::Integer => return number(name, &plain).map(Cell::Integer),
-            FieldType::Decimal => return number(name, &plain).map(Cell::Decimal),
-            FieldType::Boolean => return Ok(Cell::Boolean(plain == "true")),
+    if kind != FieldType::Text
+        && let Some(text) = batch.typed(column).filter(not_empty)
+    {
+        match kind {
+            FieldType::Integer => return number(name, text).map(Cell::Integer),
+            FieldType::Decimal => return number(name, text).map(Cell::Decimal),
+            FieldType::Boolean => return Ok(Cell::Boolean(text == "true")),
             FieldType::Date => {
-                if let Some(moment) = excel_date(&plain) {
+                if let Some(moment) = excel_date(&text) {
                     return Ok(Cell::Moment(moment));
                 }
             }
             FieldType::Text => {}
         }
     }
+    let Some(plain) = batch.plain(column).filter(not_empty) else {
+        return Ok(Cell::Empty);
+    };
     let length = |text: &str| text.encode_utf16().count();
     if let Some(text) = escape(&plain) {
         let (received, escaped) = (length(&plain), length(&text));
@@ -168,6 +138,7 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
             ));
         }
         let has_foreign = has_foreign(&plain);
+        let text = Cow::Owned(text);
         return Ok(Cell::Escaped { text, has_foreign });
     }
     if plain.len() > TEXT_LENGTH && length(&plain) > TEXT_LENGTH {
@@ -176,88 +147,53 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
             length(&plain)
         ));
     }
-    let address = Some(&plain).filter(|_| column == ANALYSIS_LINK);
-    Ok(match address.and_then(|text| web_address(text)) {
-        Some(address) => Cell::Link {
+    if column == ANALYSIS_LINK
+        && let Some(address) = addresses.find(&plain)
+    {
+        let address = Some(address).filter(|address| *address != plain);
+        let address = address.map(Cow::into_owned);
+        return Ok(Cell::Link {
             text: plain,
             address,
-        },
-        None => Cell::Text(plain),
-    })
+        });
+    }
+    Ok(Cell::Text(plain))
 }
 
-fn number(name: &str, text: &str) -> Result<f64, String> {
-    let digits = significant_digits(text);
-    let number = text.parse::<f64>().ok().filter(|number| {
-        is_number(text) && digits <= EXACT_DIGITS && (digits == 0 || number.is_normal())
-    });
-    number.ok_or_else(|| {
-        format!(
-            "`{name}` is {}, which a spreadsheet cannot keep exactly",
-            text::brief(text)
-        )
-    })
-}
-
-/// Returns the web address in `text`, encoded so that no program has to change it; `None` if it is not an
-/// address, or if people could see another address than the link has.
-fn web_address(text: &str) -> Option<String> {
-    let has_scheme = |scheme: &str| {
-        let start = text.get(..scheme.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    };
-    let is_plain = |letter: char| match letter {
-        ' ' => true,
-        letter if letter.is_ascii() => {
-            letter.is_ascii_graphic() && !"\"<>[]\\^`{|}".contains(letter)
+fn number<'a>(name: &str, text: Cow<'a, str>) -> Result<Number<'a>, String> {
+    let is_exact = |value: &f64| {
+        text.len() <= EXACT_DIGITS || {
+            let digits = significant_digits(&text);
+            digits <= EXACT_DIGITS && (digits == 0 || value.is_normal())
         }
-        // Invisible characters, and those that reverse the text after them.
-        letter => !letter.is_control() && !letter.is_whitespace() && !text::is_invisible(letter),
     };
-    let is_hexadecimal = |part: &str| {
-        let digits = part.as_bytes().get(..2);
-        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    };
-    let is_good = (has_scheme("http://") || has_scheme("https://"))
-        && text.trim() == text
-        && text.chars().all(is_plain)
-        && text.matches('#').count() <= 1
-        && text.split('%').skip(1).all(is_hexadecimal);
-    let parsed = url::Url::parse(text).ok().filter(|_| is_good)?;
-    let is_usual = text.bytes().all(|byte| byte.is_ascii_graphic())
-        && (text.starts_with("http://") || text.starts_with("https://"));
-    let address = if is_usual {
-        text.to_owned()
-    } else {
-        parsed.into()
-    };
-    as_written(address).filter(|address| address.len() <= LINK_LENGTH)
+    let value = Some(&text).filter(|text| is_number(text));
+    let value = value.and_then(|text| text.parse().ok());
+    match value.filter(is_exact) {
+        Some(value) => Ok(Number { value, text }),
+        None => Err(format!(
+            "`{name}` is {}, which a spreadsheet cannot keep exactly",
+            text::brief(&text)
+        )),
+    }
 }
 
-/// Returns `address` so that rust_xlsxwriter writes it unchanged; `None` if that is impossible. The crate
-/// recognises an encoded address only by certain escapes, and otherwise encodes every `%` again.
-fn as_written(address: String) -> Option<String> {
-    const KNOWN: [&str; 11] = [
-        "%20", "%22", "%25", "%3C", "%3E", "%5B", "%5D", "%5E", "%60", "%7B", "%7D",
-    ];
-    let (place, fragment) = address.split_at(address.find('#').unwrap_or(address.len()));
-    let capitals = place.to_ascii_uppercase();
-    if !place.contains('%') || KNOWN.iter().any(|escape| capitals.contains(escape)) {
-        return Some(address);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_number_has_the_digits_of_its_value(text in r"-?0{0,2}[0-9]{1,9}(\.[0-9]{1,9})?") {
+            if let Ok(number) = number("a", text.into()) {
+                prop_assert_eq!(number.digits(), number.value.to_string());
+            }
+        }
+
+        #[test]
+        fn no_text_is_wider_than_its_bytes(text in ".*") {
+            prop_assert!(Cell::Text(text.as_str().into()).width() <= text.len());
+        }
     }
-    // Characters beyond ASCII need no escape.
-    let mut letters = Vec::with_capacity(place.len());
-    let mut pieces = place.split('%');
-    letters.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
-    for piece in pieces {
-        let (code, rest) = piece.split_at_checked(2)?;
-        letters.push(
-            u8::from_str_radix(code, 16)
-                .ok()
-                .filter(|code| *code >= 0x80)?,
-        );
-        letters.extend_from_slice(rest.as_bytes());
-    }
-    let letters = String::from_utf8(letters).ok()?;
-    (!letters.contains(text::is_invisible)).then(|| letters + fragment)
 }

@@ -15,6 +15,11 @@ const DIGITS: usize = 6;
 /// Returns `text` with visible escapes, such as `\u{1}`, for characters that XML cannot store; `None` if there
 /// are none. Text that looks like an escape is escaped, too, so that the reader can undo each.
 pub(super) fn escape(text: &str) -> Option<String> {
+    // The first bytes of what is looked for below.
+    let is_suspect = |byte: u8| matches!(byte, b'\0'..=0x1f | b'\\' | 0xef);
+    if !text.bytes().any(is_suspect) {
+        return None;
+    }
     let is_escape = |rest: &str| {
         let digits = rest.strip_prefix("\\u{").and_then(|rest| {
             // The reader undoes no longer escapes, and a longer search would take quadratic time.

@@ -2,6 +2,7 @@
 
 use rust_xlsxwriter::{Color, Format, FormatAlign, FormatBorder, FormatUnderline, Worksheet};
 
+use super::cell::Cell;
 use crate::batch::{FieldType, MEANINGS};
 
 /// A4, as the file format numbers paper sizes.
@@ -10,6 +11,34 @@ const A4: u8 = 9;
 const WIDEST: usize = 72;
 /// The extra width of a bold heading.
 const BOLD: usize = 1;
+
+/// The number of formats in a row.
+const STYLES: usize = 8;
+
+/// Which format of its row a cell has.
+#[derive(Clone, Copy)]
+pub(super) enum Style {
+    Text,
+    Lines,
+    Link,
+    Integer,
+    Decimal,
+    Boolean,
+    Second,
+    Fraction,
+}
+
+impl Style {
+    /// Returns its number in the workbook: first the formats of usual rows, then those of marked rows. The
+    /// default format has number 0.
+    pub(super) fn number(self, is_marked: bool) -> &'static str {
+        const NUMBERS: [[&str; STYLES]; 2] = [
+            ["1", "2", "3", "4", "5", "6", "7", "8"],
+            ["9", "10", "11", "12", "13", "14", "15", "16"],
+        ];
+        NUMBERS[usize::from(is_marked)][self as usize]
+    }
+}
 
 /// The formats of the cells of a row.
 pub(super) struct CellStyles {
@@ -44,6 +73,20 @@ impl CellStyles {
             second: left("yyyy-mm-dd hh:mm:ss"),
             fraction: left("yyyy-mm-dd hh:mm:ss.000"),
         }
+    }
+
+    /// Returns the formats in the order of [`Style`].
+    pub(super) fn all(&self) -> [&Format; STYLES] {
+        [
+            &self.text,
+            &self.lines,
+            &self.link,
+            &self.integer,
+            &self.decimal,
+            &self.boolean,
+            &self.second,
+            &self.fraction,
+        ]
     }
 
     /// Returns the format of most cells in a column.
@@ -101,8 +144,12 @@ impl Widths {
     }
 
     /// Widens the column at `place` for a cell.
-    pub(super) fn fit(&mut self, place: usize, width: usize) {
-        self.0[place] = self.0[place].max(width);
+    pub(super) fn fit(&mut self, place: usize, cell: &Cell<'_>) {
+        let known = &mut self.0[place];
+        // No text is wider than its bytes.
+        if cell.text().is_none_or(|text| text.len() > *known) && *known < WIDEST {
+            *known = cell.width().max(*known);
+        }
     }
 
     /// Returns the width of each column, in digits. Wider text is visible when its cell is selected.
@@ -141,9 +188,13 @@ mod tests {
     #[test]
     fn columns_fit_their_widest_text_up_to_a_limit() {
         let mut widths = Widths::new(&[0, 3]);
-        widths.fit(0, 36);
-        widths.fit(0, 12);
-        widths.fit(1, 4000);
+        for (place, text) in [
+            (0, "a".repeat(36)),
+            (0, "b".repeat(12)),
+            (1, "c".repeat(4000)),
+        ] {
+            widths.fit(place, &Cell::Text(text.into()));
+        }
         let columns: Vec<f64> = widths.columns().collect();
         assert!(columns[0] > 36.0 && columns[0] < 40.0, "{columns:?}");
         assert!(columns[1] < 80.0, "{columns:?}");
