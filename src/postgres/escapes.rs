@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr2, memmem};
 
 const ZERO: &str = r"\u{0}";
 const HALF_PAIR: &str = "it contains an unpaired surrogate, which jsonb cannot store";
@@ -11,6 +11,8 @@ const BACKSLASH: &str = r"\u{5c}";
 /// Returns `text` with escapes; `None` if it needs none. Text that looks like an escape is escaped too, so
 /// that decoding is unambiguous.
 pub(super) fn visible(text: &str) -> Option<String> {
+    // Most texts contain neither.
+    memchr2(0, b'\\', text.as_bytes())?;
     let is_escape = |rest: &str| rest.starts_with(ZERO) || rest.starts_with(BACKSLASH);
     let mut likely = memmem::find_iter(text.as_bytes(), r"\u{");
     if memchr(0, text.as_bytes()).is_none() && !likely.any(|at| is_escape(&text[at..])) {

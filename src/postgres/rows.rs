@@ -201,40 +201,56 @@ fn add_numeric(text: &str, bytes: &mut Vec<u8>) -> Option<()> {
     if whole.len() > WHOLE_LIMIT || fraction.len() > FRACTION_LIMIT {
         return None;
     }
-    let padding = (4 - whole.len() % 4) % 4;
-    let digits = std::iter::repeat_n(b'0', padding).chain(whole.bytes());
-    let digits: Vec<u8> = digits.chain(fraction.bytes()).collect();
-    let group = |digits: &[u8]| {
-        let number = digits.iter().fold(0, |number: u16, digit| {
-            number * 10 + u16::from(digit - b'0')
-        });
-        // The last group may be short.
-        number * 10_u16.pow(4 - u32::try_from(digits.len()).unwrap_or(4))
+    let header = bytes.len();
+    bytes.extend_from_slice(&[0; 8]);
+    let first = bytes.len();
+    let leading_zeros = add_groups(whole, fraction, bytes);
+    let groups = u16::try_from((bytes.len() - first) / 2).ok()?;
+    let before = match groups {
+        0 => 0,
+        _ => i64::try_from(whole.len().div_ceil(4)).ok()? - 1 - leading_zeros,
     };
-    let groups: Vec<u16> = digits.chunks(4).map(group).collect();
-    let first = groups.iter().position(|group| *group != 0);
-    let last = groups.iter().rposition(|group| *group != 0);
-    let (groups, before) = match (first, last) {
-        (Some(first), Some(last)) => {
-            let before = whole.len().div_ceil(4);
-            let weight = i64::try_from(before).ok()? - 1 - i64::try_from(first).ok()?;
-            (&groups[first..=last], i16::try_from(weight).ok()?)
-        }
-        _ => (&[][..], 0),
-    };
-    let sign: u16 = if is_negative && !groups.is_empty() {
-        0x4000
-    } else {
-        0
-    };
-    bytes.extend_from_slice(&u16::try_from(groups.len()).ok()?.to_be_bytes());
-    bytes.extend_from_slice(&before.to_be_bytes());
-    bytes.extend_from_slice(&sign.to_be_bytes());
-    bytes.extend_from_slice(&u16::try_from(fraction.len()).ok()?.to_be_bytes());
-    for group in groups {
-        bytes.extend_from_slice(&group.to_be_bytes());
-    }
+    let words = [
+        groups.to_be_bytes(),
+        i16::try_from(before).ok()?.to_be_bytes(),
+        (u16::from(is_negative && groups > 0) << 14).to_be_bytes(),
+        u16::try_from(fraction.len()).ok()?.to_be_bytes(),
+    ];
+    bytes[header..first].copy_from_slice(words.as_flattened());
     Some(())
+}
+
+/// Adds the digits of a number in groups of four, without zeros at either end; returns the number of groups
+/// left out at the start.
+fn add_groups(whole: &str, fraction: &str, bytes: &mut Vec<u8>) -> i64 {
+    let first = bytes.len();
+    let mut leading_zeros = 0;
+    let mut add_group = |group: u16| {
+        if group == 0 && bytes.len() == first {
+            leading_zeros += 1;
+        } else {
+            bytes.extend_from_slice(&group.to_be_bytes());
+        }
+    };
+    // As if zeros before the number filled up the first group.
+    let mut digits = (4 - whole.len() % 4) % 4;
+    let mut group = 0;
+    for digit in whole.bytes().chain(fraction.bytes()) {
+        group = group * 10 + u16::from(digit - b'0');
+        digits += 1;
+        if digits.is_multiple_of(4) {
+            add_group(std::mem::take(&mut group));
+        }
+    }
+    while !digits.is_multiple_of(4) {
+        group *= 10;
+        digits += 1;
+    }
+    add_group(group);
+    while bytes.len() > first && bytes.ends_with(&[0, 0]) {
+        bytes.truncate(bytes.len() - 2);
+    }
+    leading_zeros
 }
 
 /// Bytes kept in memory before a file is created.
