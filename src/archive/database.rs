@@ -21,8 +21,9 @@ use crate::storage::sqlite::{ARCHIVE_ID, connect, failure};
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of the page cache, in KiB.
 const CACHE: i64 = 32 * 1024;
-/// The size of the page cache while indexes are built, in KiB.
-const SORTING: i64 = 8 * 1024;
+/// The size of the page cache in KiB while rows are only appended, or sorted for an index: a larger one would
+/// not help.
+const SMALL_CACHE: i64 = 8 * 1024;
 
 /// The service and the client whose batches an archive contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +157,6 @@ impl Archive {
 
     fn prepare(&self) -> rusqlite::Result<()> {
         self.db.busy_timeout(BUSY_TIMEOUT)?;
-        self.db.pragma_update(None, "cache_size", -CACHE)?;
         // Protects against power failures.
         self.db.pragma_update(None, "synchronous", "FULL")?;
         // Another program may have changed the journal mode, and the archive would be more than one file.
@@ -167,7 +167,9 @@ impl Archive {
             schema::create(&self.db)?;
             self.db.execute_batch("COMMIT")?;
         }
-        Ok(())
+        let has_key = schema::has_key(&self.db)?;
+        let cache = if has_key { CACHE } else { SMALL_CACHE };
+        self.db.pragma_update(None, "cache_size", -cache)
     }
 
     /// Returns whether the file is empty, without any tables.
@@ -351,16 +353,24 @@ impl Archive {
         }
     }
 
-    /// Creates the missing indexes.
+    /// Creates the key and the indexes that are missing.
     pub(crate) fn index(&self) -> Result<(), Failure> {
-        let index = || {
-            // Sorting takes as much memory as the page cache: both together would be too much.
-            self.db.pragma_update(None, "cache_size", -SORTING)?;
-            self.db.release_memory()?;
-            schema::create_indexes(&self.db)?;
-            self.db.pragma_update(None, "cache_size", -CACHE)
-        };
-        index().map_err(|error| self.failure(error))
+        self.sort(schema::create_indexes)
+            .map_err(|error| self.failure(error))
+    }
+
+    /// Creates the key, if it is missing.
+    pub(super) fn add_key(&self) -> rusqlite::Result<()> {
+        self.sort(schema::create_key)
+    }
+
+    /// Runs `create`, which sorts rows.
+    fn sort(&self, create: fn(&Connection) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+        // Sorting takes as much memory as the page cache: both together would be too much.
+        self.db.pragma_update(None, "cache_size", -SMALL_CACHE)?;
+        self.db.release_memory()?;
+        create(&self.db)?;
+        self.db.pragma_update(None, "cache_size", -CACHE)
     }
 
     /// Closes the archive, and removes it if this run created it and stored nothing.

@@ -6,17 +6,20 @@ use rusqlite::Connection;
 
 use crate::storage::sqlite::ARCHIVE_ID;
 
-use crate::batch::COLUMNS;
+use crate::batch::{BATCH_ID, COLUMNS};
 use crate::formats::sqlite::column_definition;
 
-/// Increased when older versions of trayscan would misread what newer ones write.
-pub(super) const VERSION: u32 = 1;
+/// Increased when older versions of trayscan would misread what newer ones write. An archive has this version
+/// until its key exists: older versions would store batches twice.
+pub(super) const VERSION: u32 = 2;
+/// The version of an archive that has its key.
+const VERSION_WITH_KEY: u32 = 1;
 
 /// The history of the batches, the runs, and the coverage.
 const TABLES: &str = "
 CREATE TABLE changes (
     change_id INTEGER PRIMARY KEY,
-    batch_id TEXT NOT NULL REFERENCES batches,
+    batch_id TEXT NOT NULL,
     noticed TEXT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('changed', 'vanished', 'returned')),
     -- The earlier version, as received.
@@ -64,10 +67,11 @@ const STATISTICS: &str = "
     round(avg(avg_coefficient_of_variation), 2) AS mean_coefficient_of_variation,
     sum(warnings) AS with_warnings";
 
-/// Created after the first complete run: that is faster than updating them row by row.
-const INDEXES: [(&str, &str); 5] = [
-    ("batches_by_creation_date", "batches (batch_creation_date)"),
-    ("batches_by_crop_type", "batches (crop_type)"),
+/// IDs are random: updating their index row by row would change another page for each.
+const KEY: &str = "CREATE UNIQUE INDEX batches_by_batch_id ON batches (batch_id)";
+
+/// Created with the tables: new rows come last in them, or not at all.
+const EARLY_INDEXES: [(&str, &str); 3] = [
     ("batches_by_last_changed", "batches (last_changed)"),
     (
         "batches_vanished",
@@ -76,18 +80,49 @@ const INDEXES: [(&str, &str); 5] = [
     ("changes_by_batch", "changes (batch_id)"),
 ];
 
-/// Creates all tables and views of a new archive.
+/// Created after the first complete run: that is faster than updating them row by row.
+const LATE_INDEXES: [(&str, &str); 2] = [
+    ("batches_by_creation_date", "batches (batch_creation_date)"),
+    ("batches_by_crop_type", "batches (crop_type)"),
+];
+
+/// Creates all tables and views of a new archive, without its key.
 pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "application_id", ARCHIVE_ID)?;
     db.pragma_update(None, "user_version", VERSION)?;
     db.execute_batch(&batches_table())?;
     db.execute_batch(TABLES)?;
+    add_indexes(db, &EARLY_INDEXES)?;
     db.execute_batch(&views())
 }
 
-/// Creates the missing indexes.
+/// Returns whether batches can be found by their ID.
+pub(super) fn has_key(db: &Connection) -> rusqlite::Result<bool> {
+    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(version == VERSION_WITH_KEY)
+}
+
+/// Creates the key, if it is missing.
+pub(super) fn create_key(db: &Connection) -> rusqlite::Result<()> {
+    if has_key(db)? {
+        return Ok(());
+    }
+    // There may be a transaction already.
+    db.execute_batch(&format!(
+        "SAVEPOINT key; {KEY}; PRAGMA user_version = {VERSION_WITH_KEY}; RELEASE key"
+    ))
+}
+
+/// Creates the key and the indexes that are missing.
 pub(super) fn create_indexes(db: &Connection) -> rusqlite::Result<()> {
-    for (name, rows) in INDEXES {
+    create_key(db)?;
+    add_indexes(db, &LATE_INDEXES)?;
+    // Archives of older versions may lack them.
+    add_indexes(db, &EARLY_INDEXES)
+}
+
+fn add_indexes(db: &Connection, indexes: &[(&str, &str)]) -> rusqlite::Result<()> {
+    for (name, rows) in indexes {
         db.execute_batch(&format!("CREATE INDEX IF NOT EXISTS {name} ON {rows}"))?;
     }
     Ok(())
@@ -96,8 +131,12 @@ pub(super) fn create_indexes(db: &Connection) -> rusqlite::Result<()> {
 fn batches_table() -> String {
     let mut sql = String::from("CREATE TABLE batches (\n");
     for column in 0..COLUMNS.len() {
+        let definition = match column {
+            BATCH_ID => "batch_id TEXT NOT NULL".to_owned(),
+            _ => column_definition(column),
+        };
         // Writing to a string cannot fail.
-        let _ = writeln!(sql, "    {},", column_definition(column));
+        let _ = writeln!(sql, "    {definition},");
     }
     sql.push_str(
         "    -- The batch exactly as the service sent it.

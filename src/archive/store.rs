@@ -6,6 +6,8 @@ use rusqlite::types::Null;
 use rusqlite::{OptionalExtension as _, Statement};
 
 use super::database::Archive;
+use super::schema;
+use crate::batch::dedup::Arrival;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::Failure;
 
@@ -17,7 +19,7 @@ pub(crate) enum Stored {
     Unchanged,
 }
 
-/// Stores batches, in the transaction that [`Archive::begin`] started.
+/// Stores batches, in a transaction that [`Archive::begin`] starts.
 pub(crate) struct BatchStore<'a> {
     archive: &'a Archive,
     run_id: i64,
@@ -26,8 +28,10 @@ pub(crate) struct BatchStore<'a> {
     replace: Statement<'a>,
     note: Statement<'a>,
     set_vanished: Statement<'a>,
-    /// Most batches are new to the archive.
+    /// The archive was empty: most batches are new to it.
     all_new: bool,
+    /// Whether batches can be found by their ID. Otherwise, all of them are from this run.
+    has_key: bool,
     sightings: Option<Sightings>,
 }
 
@@ -76,6 +80,12 @@ impl<'a> BatchStore<'a> {
     ) -> Result<Self, Failure> {
         let all_new = archive.is_empty()?;
         let prepare = || {
+            let mut has_key = schema::has_key(&archive.db)?;
+            if !all_new && !has_key {
+                // The first run did not finish.
+                archive.add_key()?;
+                has_key = true;
+            }
             let db = &archive.db;
             let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
             let parameters: Vec<String> = (1..=names.len() + OWN.len())
@@ -98,6 +108,7 @@ impl<'a> BatchStore<'a> {
                 sets.join(", ")
             );
             Ok((
+                has_key,
                 db.prepare(&insert)?,
                 db.prepare("SELECT rowid, received, vanished FROM batches WHERE batch_id = ?1")?,
                 db.prepare(&replace)?,
@@ -107,7 +118,7 @@ impl<'a> BatchStore<'a> {
                 db.prepare("UPDATE batches SET vanished = ?2 WHERE rowid = ?1")?,
             ))
         };
-        let (insert, find, replace, note, set_vanished) =
+        let (has_key, insert, find, replace, note, set_vanished) =
             prepare().map_err(|error| archive.failure(error))?;
         Ok(Self {
             archive,
@@ -118,19 +129,30 @@ impl<'a> BatchStore<'a> {
             note,
             set_vanished,
             all_new,
+            has_key,
             sightings,
         })
     }
 
-    /// Stores `batch`, received at `now`; the old version is kept in the history.
-    pub(crate) fn put(&mut self, batch: &Batch, now: &str) -> Result<Stored, Failure> {
-        self.try_put(batch, now)
+    /// Stores `batch`, received at `now`; the old version is kept in the history. `arrival` tells whether it
+    /// is new to this run.
+    pub(crate) fn put(
+        &mut self,
+        batch: &Batch,
+        arrival: Arrival,
+        now: &str,
+    ) -> Result<Stored, Failure> {
+        self.try_put(batch, arrival, now)
             .map_err(|error| self.archive.failure(error))
     }
 
-    fn try_put(&mut self, batch: &Batch, now: &str) -> rusqlite::Result<Stored> {
-        if self.all_new && self.insert(batch, now)? {
+    fn try_put(&mut self, batch: &Batch, arrival: Arrival, now: &str) -> rusqlite::Result<Stored> {
+        if self.all_new && arrival == Arrival::New && self.insert(batch, now)? {
             return Ok(Stored::Added);
+        }
+        if !self.has_key {
+            self.archive.add_key()?;
+            self.has_key = true;
         }
         let id = batch.id();
         let known = self.find.query_row([&*id], |row| {

@@ -93,10 +93,12 @@ pub(crate) async fn run(
     archive.begin_run(&mut run)?;
     archive.commit(&coverage)?;
 
+    let sightings = request.full.then(Sightings::default);
+    let store = BatchStore::new(archive, run.id, sightings)?;
     archive.begin()?;
     let mut sync = Sync {
         archive,
-        store: BatchStore::new(archive, run.id, request.full.then(Sightings::default))?,
+        store,
         pages,
         stats,
         stop,
@@ -290,7 +292,7 @@ impl Sync<'_> {
             if arrival == Arrival::Duplicate {
                 continue;
             }
-            match self.store.put(batch, &now)? {
+            match self.store.put(batch, arrival, &now)? {
                 Stored::Added => self.run.added += 1,
                 Stored::Changed => self.run.changed += 1,
                 Stored::Unchanged => self.run.unchanged += 1,

@@ -213,6 +213,9 @@ impl Scene {
         assert_eq!(changes, self.changes, "{what}: each change once");
         let indexes = "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
         assert!(shelf.one::<i64>(indexes) >= 4, "{what}");
+        let key = "SELECT count(*) FROM pragma_index_list('batches') WHERE \"unique\"";
+        assert_eq!(shelf.one::<i64>(key), 1, "{what}");
+        assert_eq!(shelf.one::<i64>("PRAGMA user_version"), 1, "{what}");
         let status = shelf.status();
         assert_eq!(status["gaps"], Value::Array(Vec::new()), "{what}");
         assert_eq!(status["covered"].as_array().unwrap().len(), 1, "{what}");

@@ -104,12 +104,12 @@ fn an_unusable_archive_is_refused_and_never_modified() {
     expect(path, &batches, 2, "--batches");
     let unknown = ["--fault", "unknown-fields"];
     expect(path, &unknown, 2, "cannot be used with `--archive`");
-    archive.db().pragma_update(None, "user_version", 2).unwrap();
+    archive.db().pragma_update(None, "user_version", 3).unwrap();
     expect(
         path,
         &[],
         8,
-        "a later version of trayscan (schema 2, supported 1)",
+        "a later version of trayscan (schema 3, supported 2)",
     );
     archive.db().pragma_update(None, "user_version", 1).unwrap();
     archive.change("UPDATE batches SET received = '[]' WHERE rowid = 9");

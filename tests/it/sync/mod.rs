@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::archives::{ArchiveFile, batches, counts};
 use crate::export::{MANY_RETRIES, SEVERAL_WINDOWS, with};
-use crate::fake::DECIMALS;
+use crate::fake::{self, DECIMALS, FakeService};
 use crate::harness::Server;
 
 /// The text fields of a batch, in the order of the interface. Integers and decimals are listed separately.
@@ -137,6 +137,25 @@ fn views_and_indexes_exist() {
     // Weeks begin on Monday.
     let weeks = shelf.all::<String>("SELECT DISTINCT strftime('%w', week) FROM by_crop_and_week");
     assert_eq!(weeks, ["1"]);
+}
+
+#[test]
+fn a_batch_that_changes_during_the_first_run_is_stored_once() {
+    let version = |comment: &str| fake::Batch::new("a").with("comment", comment).text();
+    let other = fake::Batch::new("b").text();
+    let batches = [version("\"old\""), other, version("\"new\"")];
+    let service = FakeService::with(&batches);
+    let shelf = ArchiveFile::new();
+    assert_eq!(shelf.counts(&service, &[]), [2, 1, 0]);
+    let [old, other, new] = batches;
+    let expected = BTreeMap::from([("a".to_owned(), new), ("b".to_owned(), other)]);
+    shelf.assert_holds(&expected, "changed");
+    assert_eq!(
+        shelf.all::<String>("SELECT received FROM changes"),
+        [old],
+        "the earlier version"
+    );
+    assert_eq!(shelf.one::<i64>("PRAGMA user_version"), 1);
 }
 
 #[test]
