@@ -10,6 +10,12 @@ use super::value::{ExactValue, from_hundredths};
 
 /// The number of values to collect before they are counted. Among fewer, hardly any are equal.
 const TAIL: usize = 1024;
+/// From this number of values on, those between zero and [`DENSE_END`] hundredths are counted in place: nearly all,
+/// because rates are percentages. Among fewer, the places would take more memory than the values.
+const DENSE_FROM: u64 = 8192;
+const DENSE_END: usize = 16_384;
+/// The places are extended by this many.
+const DENSE_STEP: usize = 1024;
 
 /// The values of one field, each with its count.
 ///
@@ -18,6 +24,8 @@ const TAIL: usize = 1024;
 pub(crate) struct Distribution {
     /// Hundredths in ascending order, each with its count.
     counted: Vec<(i32, u32)>,
+    /// The count of each number of hundredths, from zero. Empty before there are [`DENSE_FROM`] values.
+    dense: Vec<u32>,
     /// Hundredths that are not counted yet, unsorted.
     tail: Vec<i32>,
     /// Values that are not whole hundredths, or are huge. Usually empty.
@@ -53,12 +61,7 @@ impl Distribution {
     pub(crate) fn take(&mut self, value: ExactValue) {
         self.count += 1;
         match value {
-            ExactValue::Hundredths(hundredths) => {
-                if self.tail.len() == self.tail.capacity() {
-                    self.make_room();
-                }
-                self.tail.push(hundredths);
-            }
+            ExactValue::Hundredths(hundredths) => self.count_one(hundredths),
             ExactValue::Other(number) => *self.others.entry(number).or_default() += 1,
         }
     }
@@ -66,16 +69,16 @@ impl Distribution {
     /// Adds the values of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.count += other.count;
-        if other.counted.is_empty() {
-            for &hundredths in &other.tail {
-                if self.tail.len() == self.tail.capacity() {
-                    self.make_room();
-                }
-                self.tail.push(hundredths);
-            }
-        } else {
-            self.settle();
-            self.counted = merged(&self.counted, &other.pairs());
+        for &hundredths in &other.tail {
+            self.count_one(hundredths);
+        }
+        if !other.dense.is_empty() {
+            // This one has at least as many values.
+            self.start_dense();
+            self.add_pairs(&other.dense_pairs());
+        }
+        if !other.counted.is_empty() {
+            self.add_pairs(&other.counted);
         }
         for (number, count) in &other.others {
             *self.others.entry(*number).or_default() += count;
@@ -87,12 +90,66 @@ impl Distribution {
         self.count
     }
 
-    /// Counts the values in the tail.
-    fn settle(&mut self) {
-        if let Cow::Owned(pairs) = self.pairs() {
-            self.counted = pairs;
-            self.tail = Vec::new();
+    fn count_one(&mut self, hundredths: i32) {
+        let place = usize::try_from(hundredths).ok();
+        let place = place.and_then(|place| self.dense.get_mut(place));
+        if let Some(place) = place
+            && let Some(count) = place.checked_add(1)
+        {
+            *place = count;
+            return;
         }
+        if self.tail.len() == self.tail.capacity() {
+            self.make_room();
+        }
+        self.tail.push(hundredths);
+    }
+
+    /// Adds values with their counts, in ascending order.
+    fn add_pairs(&mut self, pairs: &[(i32, u32)]) {
+        if self.dense.is_empty() {
+            self.counted = merged(&self.counted, pairs);
+            return;
+        }
+        let others: Vec<(i32, u32)> = pairs
+            .iter()
+            .copied()
+            .filter(|&(hundredths, count)| !self.add_dense(hundredths, count))
+            .collect();
+        if !others.is_empty() {
+            self.counted = merged(&self.counted, &others);
+        }
+    }
+
+    /// Counts values in their place. Returns false if they have none, or are too many.
+    fn add_dense(&mut self, hundredths: i32, count: u32) -> bool {
+        let place = usize::try_from(hundredths).ok();
+        let Some(place) = place.filter(|place| *place < DENSE_END) else {
+            return false;
+        };
+        if place >= self.dense.len() {
+            let length = place / DENSE_STEP * DENSE_STEP + DENSE_STEP;
+            self.dense.reserve_exact(length - self.dense.len());
+            self.dense.resize(length, 0);
+        }
+        let sum = self.dense[place].checked_add(count);
+        self.dense[place] = sum.unwrap_or(self.dense[place]);
+        sum.is_some()
+    }
+
+    /// Starts to count values in their place.
+    fn start_dense(&mut self) {
+        if self.dense.is_empty() {
+            self.dense = vec![0; DENSE_STEP];
+            let counted = std::mem::take(&mut self.counted);
+            self.add_pairs(&counted);
+        }
+    }
+
+    fn dense_pairs(&self) -> Vec<(i32, u32)> {
+        let places = (0..).zip(&self.dense);
+        let pairs = places.filter(|(_, count)| **count > 0);
+        pairs.map(|(place, count)| (place, *count)).collect()
     }
 
     /// Makes room for more values in the tail. Grows slowly, since there may be many distributions, and
@@ -101,9 +158,14 @@ impl Distribution {
     fn make_room(&mut self) {
         let length = self.tail.len();
         if length >= TAIL.max(self.counted.len() / 2) {
-            self.tail.sort_unstable();
-            self.counted = merged(&self.counted, &counted(&self.tail));
-            self.tail.clear();
+            if self.count >= DENSE_FROM {
+                self.start_dense();
+            }
+            let mut tail = std::mem::take(&mut self.tail);
+            tail.sort_unstable();
+            self.add_pairs(&counted(&tail));
+            tail.clear();
+            self.tail = tail;
         } else {
             let most = TAIL.max(self.counted.len() / 2);
             self.tail.reserve_exact((length / 4 + 4).min(most - length));
@@ -112,16 +174,16 @@ impl Distribution {
 
     /// Returns the hundredths in ascending order, each with its count.
     fn pairs(&self) -> Cow<'_, [(i32, u32)]> {
-        if self.tail.is_empty() {
+        if self.tail.is_empty() && self.dense.is_empty() {
             return Cow::Borrowed(&self.counted);
         }
         let mut tail = self.tail.clone();
         tail.sort_unstable();
-        let tail = counted(&tail);
-        Cow::Owned(if self.counted.is_empty() {
+        let tail = merged(&self.counted, &counted(&tail));
+        Cow::Owned(if self.dense.is_empty() {
             tail
         } else {
-            merged(&self.counted, &tail)
+            merged(&tail, &self.dense_pairs())
         })
     }
 
@@ -368,12 +430,13 @@ mod tests {
         #[test]
         fn many_values_are_counted_and_stay_what_they_are(numbers in prop::collection::vec(0_i64..700, 2000..5000)) {
             let values: Vec<Decimal> = numbers.iter().map(|number| Decimal::new(*number, 2)).collect();
-            let mut distribution = of(&values);
+            let distribution = of(&values);
             prop_assert!(distribution.counted.len() <= 700);
             prop_assert!(distribution.tail.capacity() <= TAIL);
             check(&values, &distribution)?;
-            distribution.settle();
-            check(&values, &distribution)?;
+            let mut other = Distribution::default();
+            other.merge(&distribution);
+            check(&values, &other)?;
         }
 
         #[test]
@@ -391,6 +454,42 @@ mod tests {
             }
             check(&parts.concat(), &other)?;
         }
+    }
+
+    #[test]
+    fn a_great_many_values_are_counted_in_their_places() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut parts: Vec<Vec<Decimal>> = Vec::new();
+        for (range, count) in [
+            (-2_000..20_000, 30_000),
+            (0..5_000, 20_000),
+            (20_000..30_000, 20_000),
+            (0..10_001, 500),
+        ] {
+            let value = |_| Decimal::new(random.i64(range.clone()), 2);
+            parts.push((0..count).map(value).collect());
+        }
+        for parts in [parts.clone(), parts.iter().rev().cloned().collect()] {
+            let mut whole = Distribution::default();
+            for part in &parts {
+                let distribution = of(part);
+                assert_eq!(distribution.dense.is_empty(), part.len() < 20_000);
+                assert!(distribution.dense.len() <= DENSE_END);
+                check(part, &distribution).expect("the figures of a part");
+                whole.merge(&distribution);
+            }
+            check(&parts.concat(), &whole).expect("the figures of all");
+        }
+        // A place that is full does not lose values.
+        let mut full = of(&vec![Decimal::ONE; 10_000]);
+        full.dense[100] = u32::MAX - 1;
+        full.count = u64::from(u32::MAX) + 8;
+        for _ in 0..10 {
+            full.take(ExactValue::Hundredths(100));
+        }
+        let found = full.values().iter().map(|(_, count)| count).sum::<u64>();
+        assert_eq!(found, full.tail.len() as u64 + u64::from(u32::MAX));
+        assert_eq!(full.median(), Some(Decimal::ONE));
     }
 
     #[test]
