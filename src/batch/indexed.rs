@@ -148,6 +148,11 @@ impl Batch {
 
     /// Like [`Batch::plain`], but `None` if the value is not valid for its column.
     pub(crate) fn typed(&self, column: usize) -> Option<Cow<'_, str>> {
+        if COLUMNS[column].kind != FieldType::Text
+            && let Some(text) = self.inside(column)
+        {
+            return Some(Cow::Borrowed(text));
+        }
         match &self.index {
             Index::Other(other) if other.flawed & (1 << column) != 0 => None,
             _ => self.plain(column),

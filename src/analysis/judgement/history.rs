@@ -1,5 +1,6 @@
 //! The batches of each crop, step by step: days, weeks or months.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use crate::analysis::statistics::{Figures, Measurements, Period, Step};
@@ -29,6 +30,10 @@ pub(crate) struct CropHistory {
     pub(crate) steps: BTreeMap<Period, Figures>,
     /// Batches without a valid date, which belong to no step.
     pub(crate) undated: Figures,
+    /// The number of crops that arrived before.
+    pub(crate) place: usize,
+    /// All of them, once someone asked for it.
+    total: OnceCell<Box<Figures>>,
 }
 
 impl History {
@@ -41,15 +46,23 @@ impl History {
         }
     }
 
-    /// Adds a batch of `crop`, created at `created`. Returns false if there are too many groups.
+    /// Adds a batch of `crop`, created at `created`. Returns the place of the crop, or `None` if there are too many
+    /// groups.
     #[must_use]
-    pub(crate) fn add(&mut self, crop: &str, created: Option<i64>, batch: &Measurements) -> bool {
-        if !self.crops.contains_key(crop) {
+    pub(crate) fn add(
+        &mut self,
+        crop: &str,
+        created: Option<i64>,
+        batch: &Measurements,
+    ) -> Option<usize> {
+        let place = self.crops.len();
+        let history = if let Some(history) = self.crops.get_mut(crop) {
+            history
+        } else {
             self.groups += 1;
-            self.crops.insert(crop.to_owned(), CropHistory::default());
-        }
-        let Some(history) = self.crops.get_mut(crop) else {
-            return false;
+            let history = self.crops.entry(crop.to_owned()).or_default();
+            history.place = place;
+            history
         };
         let period = created.map(|second| self.step.period(second));
         let figures = match period {
@@ -60,7 +73,7 @@ impl History {
             None => &mut history.undated,
         };
         figures.take(batch);
-        self.groups <= MAX_GROUPS
+        (self.groups <= MAX_GROUPS).then_some(history.place)
     }
 
     /// Returns the newest step with batches that has begun, or the newest one if all are in the future.
@@ -93,8 +106,7 @@ impl History {
 
     /// Returns the figures of all batches.
     pub(crate) fn total(&self) -> Figures {
-        let crops = self.crops.values();
-        merged(crops.flat_map(|crop| crop.steps.values().chain([&crop.undated])))
+        merged(self.crops.values().map(CropHistory::total))
     }
 }
 
@@ -105,8 +117,10 @@ impl CropHistory {
         merged(figures)
     }
 
-    pub(crate) fn total(&self) -> Figures {
-        merged(self.steps.values().chain([&self.undated]))
+    /// Returns the figures of all batches. None may be added afterwards.
+    pub(crate) fn total(&self) -> &Figures {
+        let all = self.steps.values().chain([&self.undated]);
+        self.total.get_or_init(|| Box::new(merged(all)))
     }
 
     /// Returns the last step up to `period`, or the last one if all are later: a date in the future does not

@@ -59,18 +59,13 @@ impl Reason {
 
 impl<'a> Limits<'a> {
     /// Returns the limits of a crop in `period`: its own four steps before, or the whole range if those
-    /// have too few batches. `total` has the figures of the whole range.
-    pub(crate) fn new(
-        crop: &CropHistory,
-        total: &Figures,
-        period: Period,
-        target: Option<&'a Target>,
-    ) -> Self {
+    /// have too few batches.
+    pub(crate) fn new(crop: &CropHistory, period: Period, target: Option<&'a Target>) -> Self {
         let before = crop.before(period);
         let usual = |rates: fn(&Figures) -> &Metric| {
             let before = &rates(&before).distribution;
             Usual::of(if before.count() < MIN_BATCHES {
-                &rates(total).distribution
+                &rates(crop.total()).distribution
             } else {
                 before
             })
@@ -194,8 +189,7 @@ mod tests {
         ] {
             assert!(value.is_none_or(|value| rates.distribution.add(value)));
         }
-        let total = crop.total();
-        Limits::new(&crop, &total, week(10), target).reasons(batch)
+        Limits::new(&crop, week(10), target).reasons(batch)
     }
 
     fn usable(rate: &str) -> BatchValues {

@@ -106,11 +106,11 @@ impl<'a> NewestStep<'a> {
 impl<'a> CropJudgement<'a> {
     fn new(name: &'a str, crop: &'a CropHistory, period: Period, targets: &'a Targets) -> Self {
         let newest = crop.steps.get(&period);
-        let (before, total) = (crop.before(period), crop.total());
+        let before = crop.before(period);
         let target = targets.of(Some(name).filter(|name| !name.is_empty()));
         let none = Figures::default();
         let rates = |figures: &'_ Figures| figures.usable_rate.distribution.clone();
-        let limits = Limits::new(crop, &total, period, target);
+        let limits = Limits::new(crop, period, target);
         Self {
             comparison: CropComparison::of(&rates(newest.unwrap_or(&none)), &rates(&before)),
             missed: target

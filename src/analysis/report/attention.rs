@@ -10,7 +10,7 @@ use super::gather::ReportData;
 use super::recent::{MAX_KEPT, Scan};
 use crate::analysis::Targets;
 use crate::analysis::judgement::{Limits, NewestStep, Reason};
-use crate::analysis::statistics::{Decimal, Figures, Period, distinct, two_digits};
+use crate::analysis::statistics::{Decimal, Period, distinct, two_digits};
 use crate::text::{self, thousands};
 
 /// The number of batches of a crop that are listed at once; the others are folded away.
@@ -104,7 +104,10 @@ impl Attention {
         };
         let mut by_crop: HashMap<&str, Vec<Flagged<'_>>> = HashMap::new();
         for flagged in now {
-            by_crop.entry(&flagged.scan.crop).or_default().push(flagged);
+            by_crop
+                .entry(flagged.scan.crop())
+                .or_default()
+                .push(flagged);
         }
         let mut room = MAX_ROWS;
         for crop in newest.present() {
@@ -169,21 +172,19 @@ fn flagged<'a>(
         .filter(|crop| crop.is_down())
         .map(|crop| crop.name)
         .collect();
-    let mut totals: HashMap<&str, Figures> = HashMap::new();
     let mut limits: HashMap<(&str, Period), Limits<'_>> = HashMap::new();
     let mut flagged = Vec::new();
     for scan in data.recent.scans() {
-        let Some(crop) = data.history.crops.get(&scan.crop) else {
+        let Some(crop) = data.history.crops.get(scan.crop()) else {
             continue;
         };
         let period = data.history.step.period(scan.created);
-        let limits = limits.entry((&scan.crop, period)).or_insert_with(|| {
-            let total = totals.entry(&scan.crop).or_insert_with(|| crop.total());
-            let name = Some(scan.crop.as_str()).filter(|name| !name.is_empty());
-            Limits::new(crop, total, period, targets.of(name))
+        let limits = limits.entry((scan.crop(), period)).or_insert_with(|| {
+            let name = Some(scan.crop()).filter(|name| !name.is_empty());
+            Limits::new(crop, period, targets.of(name))
         });
         let reasons = limits.reasons(&scan.values());
-        let is_down = period == newest.period && down.contains(scan.crop.as_str());
+        let is_down = period == newest.period && down.contains(scan.crop());
         if is_down || !reasons.is_empty() {
             let rate = scan.usable_rate;
             flagged.push(Flagged {
@@ -221,7 +222,7 @@ impl Flagged<'_> {
         AttentionRow {
             name: scan.name(),
             link: links.take(scan),
-            crop: crop_name(&scan.crop),
+            crop: crop_name(scan.crop()),
             created: day(scan.created),
             usable: match (main, scan.usable_rate) {
                 (Some(Reason::UsableBelowTarget(target)), Some(rate)) => {
@@ -280,7 +281,7 @@ struct LinkBudget {
 
 impl LinkBudget {
     fn take(&mut self, scan: &Scan) -> Option<String> {
-        let link = scan.link.clone()?;
+        let link = scan.link()?;
         self.size += Escaped(&link).to_string().len();
         (self.size <= LINKS_SIZE).then_some(link)
     }

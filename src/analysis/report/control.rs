@@ -160,7 +160,7 @@ fn table(
     });
     let mut size = 0;
     let links = batches.iter().map(|(scan, _)| {
-        let link = scan.link.clone()?;
+        let link = scan.link()?;
         size += Escaped(&link).to_string().len();
         (size <= LINKS_SIZE).then_some(link)
     });

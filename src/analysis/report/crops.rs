@@ -196,7 +196,7 @@ pub(super) struct MedianAndQuartiles {
 
 /// Returns the crops over the whole range by name, those without one last.
 pub(super) fn range_rows(data: &ReportData) -> Vec<RangeRow> {
-    let mut crops: Vec<(&String, Figures)> = data
+    let mut crops: Vec<(&String, &Figures)> = data
         .history
         .crops
         .iter()

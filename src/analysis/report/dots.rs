@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::chart::{Chart, crop_name};
 use super::charts::{Scatter, ScatterPoint, scatter};
 use super::format::to_f64;
-use super::gather::ReportData;
+use super::gather::{Density, ReportData};
 use super::outliers::usual_least;
 use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Decimal, Period, two_digits};
@@ -32,10 +32,11 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
         return None;
     }
     let is_crowded = data.rated > dots.len() as u64;
-    let scale = scale(data, &dots, is_crowded);
+    let density = data.density();
+    let scale = scale(&density, &dots, is_crowded);
     let (rows_caption, rows, links) = table(&dots);
     let points: Vec<ScatterPoint> = dots.into_iter().map(|dot| dot.point).collect();
-    let beyond = beyond(data, &points, is_crowded, scale);
+    let beyond = beyond(data.rated, &density, &points, is_crowded, scale);
     let legend = legend(data, &points, is_crowded, beyond);
     let below = points
         .iter()
@@ -53,7 +54,7 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
     let svg = scatter(&Scatter {
         words,
         points: &points,
-        density: if is_crowded { &data.density } else { &empty },
+        density: if is_crowded { &density } else { &empty },
         scale,
     });
     Some(Chart {
@@ -72,7 +73,7 @@ fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
     let scans = data.recent.scans().iter();
     let dots = scans.filter_map(|scan| {
         let (germination, usable) = scan.germination_rate.zip(scan.usable_rate)?;
-        let (name, crop) = (scan.name(), crop_name(&scan.crop));
+        let (name, crop) = (scan.name(), crop_name(scan.crop()));
         let (all, some) = (two_digits(germination), two_digits(usable));
         let gap = germination - usable;
         Some(Dot {
@@ -80,7 +81,7 @@ fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
                 germination: to_f64(germination),
                 usable: to_f64(usable),
                 tooltip: format!("{name}, {crop}: germination {all} %, usable {some} %"),
-                link: scan.link.clone(),
+                link: scan.link(),
                 is_new: Some(data.history.step.period(scan.created)) == newest,
             },
             cells: vec![name, crop, all, some, two_digits(gap)],
@@ -123,9 +124,9 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
 }
 
 /// Returns the scale for both rates, in whole percent, up to 100.
-fn scale(data: &ReportData, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
+fn scale(density: &Density, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
     let values = if is_crowded {
-        let squares = data.density.iter();
+        let squares = density.iter();
         let least = squares.map(|((all, usable), count)| (f64::from(*all.min(usable)), *count));
         least.collect()
     } else {
@@ -139,20 +140,21 @@ fn scale(data: &ReportData, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
 
 /// Counts the batches beyond the scale, and those of them with an impossible rate.
 fn beyond(
-    data: &ReportData,
+    rated: u64,
+    density: &Density,
     points: &[ScatterPoint],
     is_crowded: bool,
     scale: (f64, f64),
 ) -> (u64, u64) {
-    let possible: u64 = data.density.values().sum();
+    let possible: u64 = density.values().sum();
     let beyond = if is_crowded {
-        let squares = data.density.iter();
+        let squares = density.iter();
         let within = squares.filter(|((all, usable), _)| f64::from(*all.min(usable)) >= scale.0);
-        data.rated - within.map(|(_, count)| count).sum::<u64>()
+        rated - within.map(|(_, count)| count).sum::<u64>()
     } else {
         points.iter().filter(|point| point.is_beyond(scale)).count() as u64
     };
-    (beyond, data.rated - possible)
+    (beyond, rated - possible)
 }
 
 fn legend(

@@ -66,6 +66,9 @@ pub(super) fn ago(seconds: i64) -> String {
 
 /// Replaces the e-mail addresses in a text.
 pub(super) fn hide_emails(text: &str) -> String {
+    if !text.contains('@') {
+        return text.to_owned();
+    }
     let is_email = |word: &str| {
         let parts = word.split_once('@');
         parts.is_some_and(|(person, host)| !person.is_empty() && host.contains('.'))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::losses::Losses;
-use super::parse::BatchNumbers;
+use super::parse::{BatchNumbers, SQUARES};
 use super::quality::Quality;
 use super::recent::RecentBatches;
 use super::span::ReportSpan;
@@ -21,12 +21,12 @@ pub(crate) struct ReportData {
     pub(super) zone: Zone,
     pub(super) span: ReportSpan,
     pub(super) history: History,
-    /// By crop, like the history.
-    pub(super) losses: BTreeMap<String, Losses>,
+    /// By the place of the crop in the history.
+    losses: Vec<Losses>,
     pub(super) recent: RecentBatches,
     pub(super) quality: Quality,
-    /// The number of batches in each square of germination and usable rate, by its lower corner, in percent.
-    pub(super) density: BTreeMap<(i16, i16), u64>,
+    /// The number of batches in each square of germination and usable rate, row by row.
+    squares: Vec<u64>,
     /// The number of batches without any measurements.
     pub(super) unmeasured: u64,
     /// The number of batches with both rates.
@@ -42,10 +42,10 @@ impl ReportData {
             zone: span.zone,
             span,
             history: History::new(step, span.made),
-            losses: BTreeMap::new(),
+            losses: Vec::new(),
             recent: RecentBatches::new(step, span.made, has_emails),
             quality: Quality::new(span.made, has_emails),
-            density: BTreeMap::new(),
+            squares: vec![0; SQUARES * SQUARES],
             unmeasured: 0,
             rated: 0,
             digest: SetDigest::new(&columns),
@@ -54,6 +54,23 @@ impl ReportData {
 
     pub(super) fn set_digest(&self) -> String {
         self.digest.finish()
+    }
+
+    /// Returns the losses of each crop.
+    pub(super) fn losses(&self) -> &[Losses] {
+        &self.losses
+    }
+
+    pub(super) fn losses_of(&self, crop: &str) -> Option<&Losses> {
+        self.losses.get(self.history.crops.get(crop)?.place)
+    }
+
+    /// Returns the squares that have batches.
+    pub(super) fn density(&self) -> Density {
+        let corners =
+            (0..).flat_map(|germination| (0..100).map(move |usable| (germination, usable)));
+        let squares = corners.zip(self.squares.iter().copied());
+        squares.filter(|(_, count)| *count > 0).collect()
     }
 
     pub(super) fn step_words(&self) -> StepWords {
@@ -94,6 +111,9 @@ impl ReportData {
     }
 }
 
+/// The number of batches in each square of germination and usable rate, by its lower corner, in percent.
+pub(super) type Density = BTreeMap<(i16, i16), u64>;
+
 /// The name of a step.
 #[derive(Clone, Copy)]
 pub(super) struct StepWords {
@@ -115,27 +135,24 @@ impl StepWords {
 impl Sink for ReportData {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.digest.add(batch);
-        let mut numbers = BatchNumbers::of(batch);
-        numbers.created = numbers.created.map(|second| self.zone.local(second));
-        let crop = batch.typed(CROP_TYPE);
-        let crop = crop.as_deref().unwrap_or("");
         let measurements = Measurements::of(batch);
-        if !self.history.add(crop, numbers.created, &measurements) {
-            return Err(too_many());
+        let mut numbers = BatchNumbers::of(batch, &measurements);
+        numbers.created = numbers.created.map(|second| self.zone.local(second));
+        let crop = batch.typed(CROP_TYPE).unwrap_or_default();
+        let crop = crop.as_ref();
+        let place = self.history.add(crop, numbers.created, &measurements);
+        let place = place.ok_or_else(too_many)?;
+        if place == self.losses.len() {
+            self.losses.push(Losses::default());
         }
-        if !self.losses.contains_key(crop) {
-            self.losses.insert(crop.to_owned(), Losses::default());
-        }
-        if let Some(losses) = self.losses.get_mut(crop) {
-            losses.add(&numbers);
-        }
-        if let Some(square) = numbers.square() {
-            *self.density.entry(square).or_default() += 1;
+        self.losses[place].add(&numbers);
+        if let Some((germination, usable)) = numbers.square() {
+            self.squares[germination * SQUARES + usable] += 1;
         }
         self.rated += u64::from(numbers.rates().is_some());
         self.unmeasured += u64::from(numbers.is_empty());
-        self.quality.check(batch, &numbers);
-        self.recent.add(batch, &numbers);
+        self.quality.check(batch, crop, &numbers);
+        self.recent.add(batch, crop, &numbers);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Sums up the outcome of a crop's tray cells: usable, not usable, not germinated.
 
 use super::parse::BatchNumbers;
-use crate::analysis::statistics::Decimal;
+use crate::analysis::statistics::{Decimal, ExactValue};
 
 /// The cells of all batches that have the counts, one average tray each.
 #[derive(Default)]
@@ -30,14 +30,14 @@ impl Losses {
         else {
             return;
         };
-        if Decimal::ZERO > usable || usable > germinated || germinated > cells {
+        if ExactValue::Hundredths(0) > usable || usable > germinated || germinated > cells {
             self.left_out += 1;
             return;
         }
         let sums = [
-            self.cells.checked_add(cells),
-            self.germinated.checked_add(germinated),
-            self.usable.checked_add(usable),
+            self.cells.checked_add(cells.decimal()),
+            self.germinated.checked_add(germinated.decimal()),
+            self.usable.checked_add(usable.decimal()),
         ];
         if let [Some(cells), Some(germinated), Some(usable)] = sums {
             (self.cells, self.germinated, self.usable) = (cells, germinated, usable);

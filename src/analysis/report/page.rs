@@ -47,7 +47,7 @@ pub(crate) fn render(
     info: &ReportInfo,
     targets: &Targets,
 ) -> Result<String, Failure> {
-    data.recent.prune();
+    data.recent.finish();
     ReportPage::new(data, info, targets)
         .render()
         .map_err(|error| Failure::new(Kind::Internal, "cannot create the report").caused_by(error))
@@ -107,7 +107,7 @@ impl ReportPage {
         let trends = trends.unwrap_or_default();
         let has_left_out = info.has_left_out
             || data.quality.has_left_out()
-            || data.losses.values().any(|losses| losses.left_out > 0);
+            || data.losses().iter().any(|losses| losses.left_out > 0);
         let crops = crop_order(data, newest);
         let mut charts = Vec::new();
         charts.extend(cells::losses_chart(data, &crops));

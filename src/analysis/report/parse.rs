@@ -1,11 +1,8 @@
 //! Parses the numbers of one batch.
 
-use std::borrow::Cow;
-
-use crate::analysis::statistics::{Decimal, ExactValue};
+use crate::analysis::statistics::{Decimal, ExactValue, FieldValue, Measurements};
 use crate::batch::{
-    Batch, COEFFICIENT_OF_VARIATION, GERMINATED, GERMINATION_RATE, NON_GERMINATED, NON_USABLE,
-    NUMBER_OF_IMAGES, SEEDLING_SIZE, TOTAL_CELLS, USABLE, USABLE_RATE,
+    Batch, GERMINATED, NON_GERMINATED, NON_USABLE, NUMBER_OF_IMAGES, TOTAL_CELLS, USABLE,
 };
 
 /// The values of one batch. `None` if absent or not computable.
@@ -13,15 +10,17 @@ use crate::batch::{
 pub(super) struct BatchNumbers {
     /// Seconds since 1970.
     pub(super) created: Option<i64>,
-    pub(super) images: Option<Decimal>,
-    pub(super) cells: Option<Decimal>,
-    pub(super) germinated: Option<Decimal>,
-    pub(super) not_germinated: Option<Decimal>,
-    pub(super) germination_rate: Option<Decimal>,
-    pub(super) usable: Option<Decimal>,
-    pub(super) not_usable: Option<Decimal>,
-    pub(super) usable_rate: Option<Decimal>,
-    pub(super) variation: Option<Decimal>,
+    pub(super) images: Option<ExactValue>,
+    pub(super) cells: Option<ExactValue>,
+    pub(super) germinated: Option<ExactValue>,
+    pub(super) not_germinated: Option<ExactValue>,
+    pub(super) germination_rate: Option<ExactValue>,
+    pub(super) usable: Option<ExactValue>,
+    pub(super) not_usable: Option<ExactValue>,
+    pub(super) usable_rate: Option<ExactValue>,
+    pub(super) variation: Option<ExactValue>,
+    /// Whether the batch has a warning from the service.
+    pub(super) has_warning: bool,
     /// The number of averages that are absent.
     absent: usize,
     /// Whether a value has too many digits to compute with.
@@ -29,37 +28,36 @@ pub(super) struct BatchNumbers {
 }
 
 const AVERAGES: usize = 8;
+/// The number of squares along each rate.
+pub(super) const SQUARES: usize = 100;
 
 impl BatchNumbers {
-    pub(super) fn of(batch: &Batch) -> Self {
-        let (mut absent, mut has_beyond) = (0, false);
-        let mut number = |text: Option<Cow<'_, str>>| {
-            let value = ExactValue::parse(&text?).map(ExactValue::decimal);
-            has_beyond |= value.is_none();
-            value
-        };
-        let images = number(batch.typed(NUMBER_OF_IMAGES));
-        let cells = number(batch.typed(TOTAL_CELLS));
-        let mut value = |column: usize| {
-            let text = batch.typed(column);
-            absent += usize::from(text.is_none());
-            number(text)
-        };
-        // Only whether the size is present matters here.
-        value(SEEDLING_SIZE);
+    /// Takes the values that `measurements` has, and parses the others.
+    pub(super) fn of(batch: &Batch, measurements: &Measurements) -> Self {
+        let read = |column: usize| FieldValue::of(batch, column);
+        let [germination_rate, usable_rate, variation, _] = measurements.values;
+        let whole = [NUMBER_OF_IMAGES, TOTAL_CELLS].map(read);
+        let counts = [GERMINATED, NON_GERMINATED, USABLE, NON_USABLE].map(read);
+        let averages = counts.iter().chain(&measurements.values);
+        let mut all = whole.iter().chain(averages.clone());
+        let [images, cells] = whole.map(FieldValue::exact);
+        let [germinated, not_germinated, usable, not_usable] = counts.map(FieldValue::exact);
         Self {
-            created: batch.created().map(|created| created.second),
+            created: measurements.created.as_ref().map(|created| created.second),
             images,
             cells,
-            germinated: value(GERMINATED),
-            not_germinated: value(NON_GERMINATED),
-            germination_rate: value(GERMINATION_RATE),
-            usable: value(USABLE),
-            not_usable: value(NON_USABLE),
-            usable_rate: value(USABLE_RATE),
-            variation: value(COEFFICIENT_OF_VARIATION),
-            absent,
-            has_beyond,
+            germinated,
+            not_germinated,
+            germination_rate: germination_rate.exact(),
+            usable,
+            not_usable,
+            usable_rate: usable_rate.exact(),
+            variation: variation.exact(),
+            has_warning: measurements.has_warnings,
+            absent: averages
+                .filter(|value| **value == FieldValue::Nothing)
+                .count(),
+            has_beyond: all.any(|value| *value == FieldValue::Beyond),
         }
     }
 
@@ -74,21 +72,29 @@ impl BatchNumbers {
     }
 
     /// Returns the germination rate and the usable rate.
-    pub(super) fn rates(&self) -> Option<(Decimal, Decimal)> {
+    pub(super) fn rates(&self) -> Option<(ExactValue, ExactValue)> {
         self.germination_rate.zip(self.usable_rate)
     }
 
     /// Returns the square of germination and usable rate that contains the batch, one point wide.
-    pub(super) fn square(&self) -> Option<(i16, i16)> {
-        let corner = |rate: Option<Decimal>| {
-            let rate = rate.filter(|rate| is_percentage(*rate))?;
+    pub(super) fn square(&self) -> Option<(usize, usize)> {
+        let corner = |rate: ExactValue| {
+            let points = match rate {
+                _ if !is_percentage(rate) => return None,
+                ExactValue::Hundredths(hundredths) => i128::from(hundredths / 100),
+                ExactValue::Other(rate) => rate.trunc().mantissa(),
+            };
             // 100 % belongs to the last square.
-            Some(i16::try_from(rate.trunc().mantissa()).ok()?.min(99))
+            Some(usize::try_from(points).ok()?.min(SQUARES - 1))
         };
-        Some((corner(self.germination_rate)?, corner(self.usable_rate)?))
+        let (germination, usable) = self.rates()?;
+        Some((corner(germination)?, corner(usable)?))
     }
 }
 
-pub(super) fn is_percentage(rate: Decimal) -> bool {
-    rate >= Decimal::ZERO && rate <= Decimal::ONE_HUNDRED
+pub(super) fn is_percentage(rate: ExactValue) -> bool {
+    match rate {
+        ExactValue::Hundredths(hundredths) => (0..=10_000).contains(&hundredths),
+        ExactValue::Other(rate) => rate >= Decimal::ZERO && rate <= Decimal::ONE_HUNDRED,
+    }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::format::hide_emails;
 use super::parse::{BatchNumbers, is_percentage};
-use crate::analysis::statistics::Decimal;
-use crate::batch::{BATCH_NAME, Batch, CROP_TYPE};
+use crate::analysis::statistics::{Decimal, ExactValue};
+use crate::batch::{BATCH_NAME, Batch};
 use crate::text::brief;
 
 /// What may be wrong with a batch, in the order of the page.
@@ -112,6 +112,20 @@ struct IssueCount {
     examples: BTreeSet<String>,
 }
 
+impl IssueCount {
+    fn is_full(&self) -> bool {
+        self.examples.len() == EXAMPLES
+    }
+
+    /// Returns whether an example with this name is certainly after the last one. Shortening and escaping plain text
+    /// never moves it forward.
+    fn is_beyond(&self, name: &str) -> bool {
+        let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'@';
+        let last = self.examples.last();
+        last.is_some_and(|last| name >= last.as_str()) && name.bytes().all(is_plain)
+    }
+}
+
 /// An issue found in the data.
 pub(super) struct QualityIssue {
     pub(super) count: u64,
@@ -129,19 +143,22 @@ impl Quality {
         }
     }
 
-    pub(super) fn check(&mut self, batch: &Batch, numbers: &BatchNumbers) {
+    pub(super) fn check(&mut self, batch: &Batch, crop: &str, numbers: &BatchNumbers) {
         for (index, (check, ..)) in CHECKS.iter().enumerate() {
-            if !self.fails(*check, batch, numbers) {
+            if !self.fails(*check, crop, numbers) {
                 continue;
             }
             let found = &mut self.found[index];
             found.count += 1;
+            if found.is_full() && found.is_beyond(&batch.typed(BATCH_NAME).unwrap_or_default()) {
+                continue;
+            }
             let mut name = example(batch);
             if !self.has_emails {
                 name = hide_emails(&name);
             }
-            let is_first = found.examples.len() < EXAMPLES
-                || found.examples.last().is_some_and(|last| name < *last);
+            let is_first =
+                !found.is_full() || found.examples.last().is_some_and(|last| name < *last);
             if is_first {
                 found.examples.insert(name);
             }
@@ -169,7 +186,7 @@ impl Quality {
         found.any(|(found, (check, ..))| check == QualityCheck::Beyond && found.count > 0)
     }
 
-    fn fails(&self, check: QualityCheck, batch: &Batch, numbers: &BatchNumbers) -> bool {
+    fn fails(&self, check: QualityCheck, crop: &str, numbers: &BatchNumbers) -> bool {
         let BatchNumbers {
             cells,
             germinated,
@@ -186,7 +203,7 @@ impl Quality {
                 .flatten()
                 .any(|rate| !is_percentage(rate)),
             QualityCheck::MoreUsableThanGerminated => {
-                let more = |usable: Option<Decimal>, germinated: Option<Decimal>| {
+                let more = |usable: Option<ExactValue>, germinated: Option<ExactValue>| {
                     usable
                         .zip(germinated)
                         .is_some_and(|(usable, all)| usable > all)
@@ -197,11 +214,13 @@ impl Quality {
             QualityCheck::Usability => does_not_add_up(cells, usable, not_usable),
             QualityCheck::GerminationRate => is_another_rate(germination_rate, germinated, cells),
             QualityCheck::UsableRate => is_another_rate(usable_rate, usable, cells),
-            QualityCheck::NoImages => numbers.images == Some(Decimal::ZERO) && !numbers.is_empty(),
+            QualityCheck::NoImages => {
+                numbers.images == Some(ExactValue::Hundredths(0)) && !numbers.is_empty()
+            }
             QualityCheck::Beyond => numbers.has_beyond,
             QualityCheck::PartlyEmpty => numbers.is_partly_empty(),
             QualityCheck::Empty => numbers.is_empty(),
-            QualityCheck::NoCrop => batch.typed(CROP_TYPE).is_none_or(|crop| crop.is_empty()),
+            QualityCheck::NoCrop => crop.is_empty(),
             QualityCheck::NoDate => numbers.created.is_none(),
             QualityCheck::FromTheFuture => {
                 numbers.created.is_some_and(|created| created > self.now)
@@ -219,10 +238,18 @@ fn example(batch: &Batch) -> String {
 
 /// Returns whether the parts differ from the whole by more than rounding explains. Both parts are
 /// averages rounded to two digits.
-fn does_not_add_up(whole: Option<Decimal>, part: Option<Decimal>, rest: Option<Decimal>) -> bool {
+fn does_not_add_up(
+    whole: Option<ExactValue>,
+    part: Option<ExactValue>,
+    rest: Option<ExactValue>,
+) -> bool {
     let (Some(whole), Some(part), Some(rest)) = (whole, part, rest) else {
         return false;
     };
+    if let [Some(whole), Some(part), Some(rest)] = [whole, part, rest].map(hundredths) {
+        return (part + rest - whole).abs() > 2;
+    }
+    let [whole, part, rest] = [whole, part, rest].map(ExactValue::decimal);
     let difference = part
         .checked_add(rest)
         .and_then(|sum| sum.checked_sub(whole));
@@ -231,14 +258,22 @@ fn does_not_add_up(whole: Option<Decimal>, part: Option<Decimal>, rest: Option<D
 
 /// Returns whether the rate differs from the count per cell by more than rounding explains. Both are
 /// rounded to two digits.
-fn is_another_rate(rate: Option<Decimal>, count: Option<Decimal>, cells: Option<Decimal>) -> bool {
+fn is_another_rate(
+    rate: Option<ExactValue>,
+    count: Option<ExactValue>,
+    cells: Option<ExactValue>,
+) -> bool {
     let (Some(rate), Some(count), Some(cells)) = (rate, count, cells) else {
         return false;
     };
-    if cells <= Decimal::ZERO {
+    if cells <= ExactValue::Hundredths(0) {
         return true;
     }
     // |rate - 100 count / cells| <= 0.01 + 1 / cells, without dividing.
+    if let [Some(rate), Some(count), Some(cells)] = [rate, count, cells].map(hundredths) {
+        return (rate * cells - 10_000 * count).abs() > cells + 10_000;
+    }
+    let [rate, count, cells] = [rate, count, cells].map(ExactValue::decimal);
     let hundredfold = count.checked_mul(Decimal::ONE_HUNDRED);
     let difference = rate
         .checked_mul(cells)
@@ -253,12 +288,35 @@ fn is_another_rate(rate: Option<Decimal>, count: Option<Decimal>, cells: Option<
     }
 }
 
+/// Returns the hundredths of nearly all values, for arithmetic that cannot overflow.
+fn hundredths(value: ExactValue) -> Option<i64> {
+    match value {
+        ExactValue::Hundredths(hundredths) => Some(hundredths.into()),
+        ExactValue::Other(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn decimal(text: &str) -> Option<Decimal> {
-        (!text.is_empty()).then(|| text.parse().expect(text))
+    fn number(text: &str) -> Option<ExactValue> {
+        let decimal = (!text.is_empty()).then(|| text.parse().expect(text));
+        decimal.map(|decimal| ExactValue::new(decimal).unwrap_or(ExactValue::Other(decimal)))
+    }
+
+    proptest! {
+        #[test]
+        fn hundredths_and_decimals_agree(values: [i16; 3], huge: [i32; 3]) {
+            for values in [values.map(i32::from), huge] {
+                let [a, b, c] = values.map(|value| Some(ExactValue::Hundredths(value)));
+                let decimals = values.map(|value| Decimal::new(value.into(), 2));
+                let [x, y, z] = decimals.map(|value| Some(ExactValue::Other(value)));
+                prop_assert_eq!(does_not_add_up(a, b, c), does_not_add_up(x, y, z));
+                prop_assert_eq!(is_another_rate(a, b, c), is_another_rate(x, y, z));
+            }
+        }
     }
 
     #[test]
@@ -274,7 +332,7 @@ mod tests {
             ("128", "112.00", "", false),
             ("0", "0", "0", false),
         ] {
-            let found = does_not_add_up(decimal(whole), decimal(part), decimal(rest));
+            let found = does_not_add_up(number(whole), number(part), number(rest));
             assert_eq!(found, is_wrong, "{whole} of {part} and {rest}");
         }
     }
@@ -304,7 +362,7 @@ mod tests {
                 true,
             ),
         ] {
-            let found = is_another_rate(decimal(rate), decimal(count), decimal(cells));
+            let found = is_another_rate(number(rate), number(count), number(cells));
             assert_eq!(found, is_wrong, "{rate} for {count} of {cells}");
         }
     }

@@ -1,10 +1,12 @@
 //! Keeps the most recent batches one by one, for the charts and the list of batches that need attention.
 
+use std::cmp::Ordering;
+
 use super::format::hide_emails;
 use super::parse::BatchNumbers;
 use crate::analysis::judgement::BatchValues;
-use crate::analysis::statistics::{Decimal, Period, Step};
-use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, CROP_TYPE, SCANNED_BY, WARNINGS};
+use crate::analysis::statistics::{Decimal, ExactValue, Period, Step};
+use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, SCANNED_BY};
 use crate::text::brief;
 
 /// The number of batches to keep besides those of the newest step: far more than a page shows.
@@ -15,23 +17,31 @@ pub(super) const MAX_OF_STEP: usize = 20_000;
 /// The number of characters to keep of a text: far more than are shown.
 const MAX_CHARACTERS: usize = 1000;
 
-/// The parts of a batch that the page shows. Texts are only shortened when they are shown.
+/// The parts of a batch that the page shows. Texts are only shortened, and addresses hidden, when they are shown.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     /// The time on the clock on the wall, in seconds since 1970.
     pub(super) created: i64,
-    pub(super) id: String,
-    name: Option<String>,
-    /// Empty if the batch has no crop.
-    pub(super) crop: String,
     pub(super) germination_rate: Option<Decimal>,
     pub(super) usable_rate: Option<Decimal>,
     pub(super) variation: Option<Decimal>,
-    /// `None` if it is not a web link.
-    pub(super) link: Option<String>,
-    comment: Option<String>,
-    email: Option<String>,
     pub(super) has_warning: bool,
+    has_emails: bool,
+    /// The texts, one after another: most batches are dropped again, so each has only one allocation.
+    texts: Box<str>,
+    /// The end of each [`ScanText`].
+    ends: [usize; 6],
+}
+
+/// A text of a [`Scan`]. Empty if absent.
+#[derive(Clone, Copy)]
+enum ScanText {
+    Id,
+    Name,
+    Crop,
+    Link,
+    Comment,
+    Email,
 }
 
 /// The most recent of all batches, received in any order.
@@ -60,21 +70,21 @@ impl RecentBatches {
         }
     }
 
-    pub(super) fn add(&mut self, batch: &Batch, numbers: &BatchNumbers) {
+    pub(super) fn add(&mut self, batch: &Batch, crop: &str, numbers: &BatchNumbers) {
         let Some(created) = numbers.created else {
             return;
         };
         if self.floor.is_some_and(|floor| created < floor) {
             return;
         }
-        let scan = Scan::of(batch, created, numbers, self.has_emails);
+        let scan = Scan::of(batch, created, crop, numbers, self.has_emails);
         self.scans.push(scan);
         if self.scans.len() >= self.limit {
-            self.prune();
+            self.drop_oldest();
         }
     }
 
-    /// Returns the batches, newest first. `prune` must have been called after the last one.
+    /// Returns the batches, newest first. `finish` must have been called after the last one.
     pub(super) fn scans(&self) -> &[Scan] {
         &self.scans
     }
@@ -91,63 +101,111 @@ impl RecentBatches {
         self.floor.is_some()
     }
 
-    /// Sorts the batches, newest first, and drops the oldest if there are too many.
-    pub(super) fn prune(&mut self) {
-        self.scans
-            .sort_unstable_by(|left, right| right.order().cmp(&left.order()));
-        let newest = self.scans.iter().find(|scan| scan.created <= self.now);
-        let newest = newest.map(|scan| self.step.period(scan.created));
+    /// Sorts the batches, newest first.
+    pub(super) fn finish(&mut self) {
+        self.drop_oldest();
+        self.scans.sort_unstable_by(Scan::newest_first);
+    }
+
+    /// Drops the oldest batches if there are too many.
+    fn drop_oldest(&mut self) {
+        let created = self.scans.iter().map(|scan| scan.created);
+        let newest = created.clone().filter(|second| *second <= self.now).max();
         let of_step = newest.map_or(0, |newest| {
-            let first = newest.first();
-            self.scans.partition_point(|scan| scan.created >= first)
+            let first = self.step.period(newest).first();
+            created.filter(|second| *second >= first).count()
         });
         let kept = of_step.min(MAX_OF_STEP) + MAX_KEPT;
-        self.limit = 2 * kept;
+        self.limit = kept + kept / 2;
         if self.scans.len() > kept {
+            let oldest = kept - 1;
+            self.scans
+                .select_nth_unstable_by(oldest, Scan::newest_first);
+            self.floor = Some(self.scans[oldest].created);
             self.scans.truncate(kept);
-            self.floor = self.scans.last().map(|scan| scan.created);
         }
     }
 }
 
 impl Scan {
-    fn of(batch: &Batch, created: i64, numbers: &BatchNumbers, has_emails: bool) -> Self {
-        let text = |column: usize| -> Option<String> {
-            let text = batch.typed(column)?;
-            (!text.is_empty()).then(|| text.chars().take(MAX_CHARACTERS).collect())
-        };
-        let without_emails = |column: usize| {
-            let text = text(column)?;
-            Some(if has_emails { text } else { hide_emails(&text) })
-        };
+    fn of(
+        batch: &Batch,
+        created: i64,
+        crop: &str,
+        numbers: &BatchNumbers,
+        has_emails: bool,
+    ) -> Self {
+        let text = |column: usize| batch.typed(column).unwrap_or_default();
+        let (name, comment, email) = (text(BATCH_NAME), text(COMMENT), text(SCANNED_BY));
         let link = batch.typed(ANALYSIS_LINK);
-        let link = link.filter(|link| is_web(link));
+        let link = link.filter(|link| is_web(link)).unwrap_or_default();
+        // In the order of `ScanText`.
+        let texts: [&str; 6] = [
+            &batch.id(),
+            start(&name),
+            crop,
+            &link,
+            start(&comment),
+            start(&email),
+        ];
+        let mut end = 0;
         Self {
             created,
-            id: batch.id().into_owned(),
-            name: without_emails(BATCH_NAME),
-            crop: batch.typed(CROP_TYPE).map_or_else(String::new, Into::into),
-            germination_rate: numbers.germination_rate,
-            usable_rate: numbers.usable_rate,
-            variation: numbers.variation,
-            link: link.map(Into::into),
-            comment: without_emails(COMMENT),
-            email: text(SCANNED_BY),
-            has_warning: batch.typed(WARNINGS).as_deref() == Some("true"),
+            germination_rate: numbers.germination_rate.map(ExactValue::decimal),
+            usable_rate: numbers.usable_rate.map(ExactValue::decimal),
+            variation: numbers.variation.map(ExactValue::decimal),
+            has_warning: numbers.has_warning,
+            has_emails,
+            texts: texts.concat().into(),
+            ends: texts.map(|text| {
+                end += text.len();
+                end
+            }),
+        }
+    }
+
+    fn text(&self, which: ScanText) -> &str {
+        let which = which as usize;
+        let start = which.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.texts[start..self.ends[which]]
+    }
+
+    /// Returns a text without e-mail addresses, unless they may be shown, shortened to one line and escaped.
+    fn shown(&self, which: ScanText) -> String {
+        let text = self.text(which);
+        if self.has_emails {
+            brief(text)
+        } else {
+            brief(&hide_emails(text))
         }
     }
 
     /// Returns the name, shortened to one line and escaped.
     pub(super) fn name(&self) -> String {
-        brief(self.name.as_ref().unwrap_or(&self.id))
+        if self.text(ScanText::Name).is_empty() {
+            brief(self.text(ScanText::Id))
+        } else {
+            self.shown(ScanText::Name)
+        }
+    }
+
+    /// Returns the crop. Empty if the batch has none.
+    pub(super) fn crop(&self) -> &str {
+        self.text(ScanText::Crop)
+    }
+
+    /// Returns the link to the analysis. `None` if it is not a web link.
+    pub(super) fn link(&self) -> Option<String> {
+        let link = self.text(ScanText::Link);
+        (!link.is_empty()).then(|| link.to_owned())
     }
 
     pub(super) fn comment(&self) -> String {
-        self.comment.as_deref().map(brief).unwrap_or_default()
+        self.shown(ScanText::Comment)
     }
 
     pub(super) fn email(&self) -> String {
-        self.email.as_deref().map(brief).unwrap_or_default()
+        brief(self.text(ScanText::Email))
     }
 
     /// Returns the values that decide whether it needs attention.
@@ -160,10 +218,20 @@ impl Scan {
         }
     }
 
-    /// The sort key: the same batches always have the same order.
-    fn order(&self) -> (i64, &str) {
-        (self.created, &self.id)
+    /// The order of the list: the same batches always have the same order.
+    fn newest_first(&self, other: &Self) -> Ordering {
+        let created = other.created.cmp(&self.created);
+        created.then_with(|| other.text(ScanText::Id).cmp(self.text(ScanText::Id)))
     }
+}
+
+/// Returns as much of a text as is kept.
+fn start(text: &str) -> &str {
+    if text.len() <= MAX_CHARACTERS {
+        return text;
+    }
+    let end = text.char_indices().nth(MAX_CHARACTERS);
+    end.map_or(text, |(end, _)| &text[..end])
 }
 
 /// Returns whether a link is a web link of reasonable length.
@@ -182,7 +250,45 @@ fn is_web(link: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_web;
+    use super::*;
+    use crate::analysis::statistics::Measurements;
+
+    #[test]
+    fn the_newest_batches_are_kept_in_whatever_order_they_arrive() {
+        const DAY: i64 = 86_400;
+        let text = r#"{"batch_id":"a","batch_name":"x@y.z n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"comment":"c","warnings":true}"#;
+        let batch = Batch::read(text).batch.expect("a batch");
+        let mut numbers = BatchNumbers::of(&batch, &Measurements::of(&batch));
+        // One a minute for fifteen days; the last day has begun, and the last two are in the future.
+        let (count, now) = (15 * 1440, 13 * DAY);
+        let mut minutes: Vec<i64> = (0..count).collect();
+        for is_shuffled in [false, true] {
+            let mut recent = RecentBatches::new(Step::Day, now, false);
+            if is_shuffled {
+                fastrand::Rng::with_seed(1).shuffle(&mut minutes);
+            }
+            for minute in &minutes {
+                numbers.created = Some(minute * 60);
+                recent.add(&batch, "crop", &numbers);
+            }
+            recent.finish();
+            let kept = 5000 + 2 * 1440;
+            let created: Vec<i64> = recent.scans().iter().map(|scan| scan.created).collect();
+            let expected: Vec<i64> = (count - kept..count)
+                .rev()
+                .map(|minute| minute * 60)
+                .collect();
+            assert!(created == expected, "shuffled: {is_shuffled}");
+            assert!(recent.has_dropped());
+        }
+        let scan = Scan::of(&batch, 0, "crop", &numbers, false);
+        assert_eq!(scan.name(), "(e-mail hidden) n");
+        assert_eq!(
+            (scan.crop(), scan.link(), scan.email()),
+            ("crop", None, String::new())
+        );
+        assert_eq!((scan.comment(), scan.has_warning), ("c".to_owned(), true));
+    }
 
     #[test]
     fn only_web_links_are_allowed() {

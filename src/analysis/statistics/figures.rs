@@ -46,19 +46,34 @@ pub(crate) struct Metric {
 /// The values of one batch, parsed once.
 pub(crate) struct Measurements {
     images: Option<u32>,
-    has_warnings: bool,
+    pub(crate) has_warnings: bool,
     /// Germination rate, usable rate, coefficient of variation, seedling size.
-    values: [FieldValue; 4],
+    pub(crate) values: [FieldValue; 4],
     pub(crate) created: Option<Timestamp>,
 }
 
 /// The value of a field.
-#[derive(Clone, Copy)]
-enum FieldValue {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldValue {
     Nothing,
     /// A number with too many digits.
     Beyond,
     Value(ExactValue),
+}
+
+impl FieldValue {
+    pub(crate) fn of(batch: &Batch, column: usize) -> Self {
+        batch.typed(column).map_or(Self::Nothing, |text| {
+            ExactValue::parse(&text).map_or(Self::Beyond, Self::Value)
+        })
+    }
+
+    pub(crate) fn exact(self) -> Option<ExactValue> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Nothing | Self::Beyond => None,
+        }
+    }
 }
 
 impl Measurements {
@@ -74,20 +89,13 @@ impl Measurements {
             // A number above `u32` is a mistake, and would dominate the mean.
             images: images.and_then(|images| images.parse().ok()),
             has_warnings: batch.typed(WARNINGS).as_deref() == Some("true"),
-            values: columns.map(|column| {
-                batch.typed(column).map_or(FieldValue::Nothing, |text| {
-                    ExactValue::parse(&text).map_or(FieldValue::Beyond, FieldValue::Value)
-                })
-            }),
+            values: columns.map(|column| FieldValue::of(batch, column)),
             created: batch.created(),
         }
     }
 
     pub(super) fn usable_rate(&self) -> Option<ExactValue> {
-        match self.values[1] {
-            FieldValue::Value(value) => Some(value),
-            FieldValue::Nothing | FieldValue::Beyond => None,
-        }
+        self.values[1].exact()
     }
 }
 
@@ -190,13 +198,23 @@ struct WeightedSum {
 
 impl WeightedSum {
     fn add(&mut self, value: ExactValue, weight: u64) {
-        let units = value.units();
-        let sum = if units < 0 {
+        let (is_negative, more) = match value {
+            // Has at most 123 bits.
+            ExactValue::Hundredths(hundredths) => {
+                let size = u128::from(hundredths.unsigned_abs()) * u128::from(weight);
+                (hundredths < 0, size * 10_u128.pow(FRACTION - 2))
+            }
+            ExactValue::Other(_) => {
+                let units = value.units();
+                let more = units.unsigned_abs().saturating_mul(u128::from(weight));
+                (units < 0, more)
+            }
+        };
+        let sum = if is_negative {
             &mut self.negative
         } else {
             &mut self.positive
         };
-        let more = units.unsigned_abs().saturating_mul(u128::from(weight));
         *sum = sum.saturating_add(more);
     }
 

@@ -67,15 +67,15 @@ impl Groups {
         self.key.clear();
         self.key
             .extend(self.by.iter().map(|by| by.part(batch, second)));
-        if !self.by_key.contains_key(self.key.as_slice()) {
-            if self.by_key.len() == self.limit {
-                return Err(too_many(&self.by, self.limit));
+        let is_full = self.by_key.len() == self.limit;
+        let (figures, trend) = match self.by_key.get_mut(self.key.as_slice()) {
+            Some(group) => group,
+            None if is_full => return Err(too_many(&self.by, self.limit)),
+            None => {
+                let group = || (Box::default(), trend(&self.key));
+                let key = self.key.as_slice().into();
+                self.by_key.entry(key).or_insert_with(group)
             }
-            let group = (Box::default(), trend(&self.key));
-            self.by_key.insert(self.key.as_slice().into(), group);
-        }
-        let Some((figures, trend)) = self.by_key.get_mut(self.key.as_slice()) else {
-            return Ok(());
         };
         figures.take(measurements);
         self.total.0.take(measurements);

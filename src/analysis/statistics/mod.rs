@@ -26,7 +26,7 @@ pub(crate) mod value;
 
 pub(crate) use control::Control;
 pub(crate) use distribution::Distribution;
-pub(crate) use figures::{Figures, Measurements, Metric};
+pub(crate) use figures::{FieldValue, Figures, Measurements, Metric};
 pub(crate) use groups::{Group, GroupedFigures, Groups};
 pub(crate) use key::{By, KeyPart};
 pub(crate) use period::{Period, Step};

@@ -1,5 +1,7 @@
 //! One value of a decimal field, exact.
 
+use std::cmp::Ordering;
+
 use rust_decimal::Decimal;
 
 /// The maximum number of digits before the decimal point.
@@ -86,6 +88,21 @@ impl ExactValue {
     }
 }
 
+impl Ord for ExactValue {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Hundredths(left), Self::Hundredths(right)) => left.cmp(right),
+            _ => self.decimal().cmp(&other.decimal()),
+        }
+    }
+}
+
+impl PartialOrd for ExactValue {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 pub(super) fn from_hundredths(hundredths: i32) -> Decimal {
     Decimal::new(i64::from(hundredths), 2)
 }
@@ -103,13 +120,14 @@ fn hundredths(text: &[u8]) -> Option<i32> {
     if whole.is_empty() || whole.len() > 7 {
         return None;
     }
-    let digits = whole.iter().chain([tens, ones]);
-    let size = digits.copied().try_fold(0_i32, |number, digit| {
-        digit
-            .is_ascii_digit()
-            .then(|| number * 10 + i32::from(digit - b'0'))
-    });
-    size.map(|size| sign * size)
+    let mut size = 0_i32;
+    for digit in whole.iter().chain([tens, ones]) {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        size = size * 10 + i32::from(digit - b'0');
+    }
+    Some(sign * size)
 }
 
 #[cfg(test)]

@@ -138,12 +138,12 @@ impl CropFigures {
         match &newest {
             Some(newest) => {
                 for crop in &newest.crops {
-                    add(crop.name, &crop.history.total(), Some(crop));
+                    add(crop.name, crop.history.total(), Some(crop));
                 }
             }
             None => {
                 for (name, crop) in &self.history.crops {
-                    add(name, &crop.total(), None);
+                    add(name, crop.total(), None);
                 }
             }
         }

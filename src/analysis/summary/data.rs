@@ -40,7 +40,8 @@ impl Sink for SummaryData {
         self.groups.add(batch, created, &measurements)?;
         if let Some(history) = &mut self.history {
             let crop = batch.typed(CROP_TYPE);
-            if !history.add(crop.as_deref().unwrap_or(""), created, &measurements) {
+            let crop = crop.as_deref().unwrap_or("");
+            if history.add(crop, created, &measurements).is_none() {
                 if self.needs_history {
                     return Err(too_many());
                 }

@@ -233,7 +233,7 @@ proptest! {
             let second = measurements.created.as_ref().map(|created| created.second);
             groups.add(batch, second, &measurements).expect("few groups");
             let crop = batch.typed(CROP_TYPE).unwrap_or_default();
-            prop_assert!(history.add(&crop, second, &measurements));
+            prop_assert!(history.add(&crop, second, &measurements).is_some());
         }
         let summary = figures.finish();
         let grouped = groups.finish();
