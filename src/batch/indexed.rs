@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use memchr::memchr;
 
-use super::columns::{ALL_COLUMNS, BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
-use super::json::scan::{self, GeneralIndex, Index, OPENINGS};
+use super::columns::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
+use super::json::scan::{GeneralIndex, Index, OPENINGS, Scanner};
 use super::json::tokens::hex;
 use super::timestamp::Timestamp;
 
@@ -25,11 +25,11 @@ impl Batch {
     /// Reads the batch at `position` in `page`; returns it with its length there. `None` if it is incomplete,
     /// flawed or rare: see [`Batch::read`].
     pub(crate) fn scan(page: &Arc<String>, position: usize) -> Option<(Self, usize)> {
-        let mut compact = String::new();
-        let found = scan::object(page.get(position..)?, &mut compact)?;
+        let mut scanner = Scanner::new();
+        let found = scanner.object(page.get(position..)?)?;
         let batch = if found.is_compacted {
-            let object = offsets(0..compact.len())?;
-            Self::new(Arc::new(compact), object, found.index)
+            let object = offsets(0..scanner.compact.len())?;
+            Self::new(Arc::new(scanner.compact), object, found.index)
         } else {
             let object = offsets(position..position + found.length)?;
             Self::new(Arc::clone(page), object, found.index)
@@ -58,7 +58,7 @@ impl Batch {
             _ => 0,
         };
         let index = match &self.index {
-            Index::Usual(_) => 0,
+            Index::Usual(_) | Index::Known(..) => 0,
             Index::Other(other) => {
                 size_of::<GeneralIndex>()
                     + other.unknown.capacity() * size_of::<(Range<u32>, Range<u32>)>()
@@ -79,23 +79,12 @@ impl Batch {
 
     /// Returns the JSON text of `column`, including null; `None` if absent.
     pub(crate) fn member(&self, column: usize) -> Option<&str> {
-        match &self.index {
-            Index::Usual(spans) => {
-                let (start, end) = spans[column];
-                Some(self.slice(&(u32::from(start)..u32::from(end))))
-            }
-            Index::Other(other) => other.written[column].as_ref().map(|span| self.slice(span)),
-        }
+        self.index.span(column).map(|span| self.slice(&span))
     }
 
     /// Returns which columns are present, including null ones, one bit each.
     pub(crate) fn columns(&self) -> u32 {
-        match &self.index {
-            Index::Usual(_) => ALL_COLUMNS,
-            Index::Other(other) => (0..COLUMNS.len())
-                .filter(|&column| other.written[column].is_some())
-                .fold(0, |columns, column| columns | 1 << column),
-        }
+        self.index.columns()
     }
 
     /// Returns which nullable fields are absent, one bit each.
@@ -105,10 +94,7 @@ impl Batch {
 
     /// Returns whether all values are valid, and no required one is absent.
     pub(crate) fn is_valid(&self) -> bool {
-        match &self.index {
-            Index::Usual(_) => true,
-            Index::Other(other) => other.flawed == 0,
-        }
+        self.index.flawed() == 0
     }
 
     /// Returns `column` as plain text: strings without quotes, other values as received.
@@ -131,19 +117,15 @@ impl Batch {
     /// value is absent or needs a closer look.
     #[inline]
     pub(crate) fn valid_span(&self, column: usize) -> Option<Range<usize>> {
-        match &self.index {
-            Index::Usual(spans) => {
-                let (start, end) = spans[column];
-                Some(start.into()..end.into())
-            }
-            Index::Other(other) if other.flawed & (1 << column) != 0 => None,
-            Index::Other(other) => {
-                let span = other.written[column].as_ref()?;
-                let has_escapes = || memchr(b'\\', self.slice(span).as_bytes()).is_some();
-                let is_text = COLUMNS[column].kind == FieldType::Text;
-                (is_text || !has_escapes()).then_some(span.start as usize..span.end as usize)
+        let span = self.index.span(column)?;
+        if let Index::Other(other) = &self.index {
+            let has_escapes = || memchr(b'\\', self.slice(&span).as_bytes()).is_some();
+            let is_text = COLUMNS[column].kind == FieldType::Text;
+            if other.flawed & (1 << column) != 0 || !is_text && has_escapes() {
+                return None;
             }
         }
+        Some(span.start as usize..span.end as usize)
     }
 
     /// Like [`Batch::plain`], but `None` if the value is not valid for its column.
@@ -153,10 +135,8 @@ impl Batch {
         {
             return Some(Cow::Borrowed(text));
         }
-        match &self.index {
-            Index::Other(other) if other.flawed & (1 << column) != 0 => None,
-            _ => self.plain(column),
-        }
+        let is_valid = self.index.flawed() & (1 << column) == 0;
+        is_valid.then(|| self.plain(column)).flatten()
     }
 
     /// Returns the creation date; `None` if it is not valid.
@@ -188,15 +168,16 @@ impl Batch {
     /// Returns the object with only its known fields, as in [`Batch::canonical`], but without the last brace. It
     /// is built in `text`, unless it is a part of the batch.
     fn known_part<'a>(&'a self, text: &'a mut String) -> &'a str {
-        let Index::Other(other) = &self.index else {
+        if let Index::Usual(_) = &self.index {
             let text = self.text();
             return &text[..text.len() - 1];
-        };
+        }
         text.clear();
         // Fields that are in the right order are copied together.
         let mut copied = Some(0..0);
-        for (opening, written) in OPENINGS.iter().zip(&other.written) {
-            if let (Some(copied), Some(written)) = (&mut copied, written)
+        for (column, opening) in OPENINGS.iter().enumerate() {
+            let written = self.index.span(column);
+            if let (Some(copied), Some(written)) = (&mut copied, &written)
                 && written.start as usize == copied.end as usize + opening.len()
             {
                 copied.end = written.end;
@@ -204,7 +185,7 @@ impl Batch {
             }
             text.push_str(copied.as_ref().map_or("null", |copied| self.slice(copied)));
             text.push_str(opening);
-            copied.clone_from(written);
+            copied = written;
         }
         let rest = copied.map_or("null", |copied| self.slice(&copied));
         if text.is_empty() {
@@ -218,24 +199,16 @@ impl Batch {
     /// is used again.
     pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, scratch: &mut String) -> u64 {
         let known = hash(self.known_part(scratch).as_bytes());
-        let Index::Other(other) = &self.index else {
-            return known;
-        };
         // A sum does not depend on the order.
-        let unknown = other.unknown.iter();
+        let unknown = self.index.unknown().iter();
         let unknown = unknown.map(|(name, value)| self.slice(&(name.start..value.end)));
         unknown.fold(known, |sum, field| sum.wrapping_add(hash(field.as_bytes())))
     }
 
     /// Returns JSON names (in quotes) and values of unknown fields.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &str)> {
-        let unknown = match &self.index {
-            Index::Usual(_) => &[][..],
-            Index::Other(other) => &other.unknown,
-        };
-        unknown
-            .iter()
-            .map(|(name, value)| (self.slice(name), self.slice(value)))
+        let unknown = self.index.unknown().iter();
+        unknown.map(|(name, value)| (self.slice(name), self.slice(value)))
     }
 
     /// Returns the unknown fields as one JSON object; `None` if there are none.

@@ -86,10 +86,7 @@ impl Batch {
     /// Parses a batch from `text`, an object without whitespace between tokens.
     pub(crate) fn read(text: &str) -> ParsedBatch {
         let mut read = Self::read_part(text);
-        let has_id = |batch: &Self| match &batch.index {
-            Index::Usual(_) => true,
-            Index::Other(other) => other.flawed & (1 << BATCH_ID) == 0,
-        };
+        let has_id = |batch: &Self| batch.index.flawed() & (1 << BATCH_ID) == 0;
         read.batch = read.batch.filter(has_id);
         read
     }

@@ -12,7 +12,8 @@ use std::ops::Range;
 
 use super::tokens::{any_string, boolean, date, decimal, integer, number, plain, string};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
-use crate::batch::{BATCH_ID, COLUMNS, Column, FieldType};
+use crate::batch::columns::NULLABLE_COLUMNS;
+use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Column, FieldType};
 
 /// Maximum length of a field name in bytes.
 pub(super) const NAME_LIMIT: usize = 1024;
@@ -31,7 +32,51 @@ pub(in crate::batch) type Spans = [(u16, u16); COLUMNS.len()];
 pub(in crate::batch) enum Index {
     /// All fields are present and valid, in the order of the interface, without any others.
     Usual(Spans),
+    /// Valid fields in any order, without any others, and the columns that are present, one bit each.
+    Known(Spans, u32),
     Other(Box<GeneralIndex>),
+}
+
+impl Index {
+    /// Returns the position of the value of `column`; `None` if absent.
+    #[inline]
+    pub(in crate::batch) fn span(&self, column: usize) -> Option<Range<u32>> {
+        let (start, end) = match self {
+            Self::Usual(spans) => spans[column],
+            Self::Known(spans, columns) if columns & (1 << column) != 0 => spans[column],
+            Self::Known(..) => return None,
+            Self::Other(other) => return other.written[column].clone(),
+        };
+        Some(start.into()..end.into())
+    }
+
+    /// Returns which columns are present, one bit each.
+    pub(in crate::batch) fn columns(&self) -> u32 {
+        match self {
+            Self::Usual(_) => ALL_COLUMNS,
+            Self::Known(_, columns) => *columns,
+            Self::Other(other) => (0..COLUMNS.len())
+                .filter(|&column| other.written[column].is_some())
+                .fold(0, |columns, column| columns | 1 << column),
+        }
+    }
+
+    /// Returns which columns have an invalid value, one bit each.
+    #[inline]
+    pub(in crate::batch) fn flawed(&self) -> u32 {
+        match self {
+            Self::Usual(_) | Self::Known(..) => 0,
+            Self::Other(other) => other.flawed,
+        }
+    }
+
+    /// Returns the positions of names and values of unknown fields.
+    pub(in crate::batch) fn unknown(&self) -> &[(Range<u32>, Range<u32>)] {
+        match self {
+            Self::Usual(_) | Self::Known(..) => &[],
+            Self::Other(other) => &other.unknown,
+        }
+    }
 }
 
 /// The index of any other batch.
@@ -54,54 +99,92 @@ pub(in crate::batch) struct Found {
     pub(in crate::batch) is_compacted: bool,
 }
 
-/// Reads the object at the start of `text`; `None` if it is incomplete, flawed or rare. If it has whitespace
-/// between its tokens, it is appended to `compact` without it.
-pub(in crate::batch) fn object(text: &str, compact: &mut String) -> Option<Found> {
-    // Longer objects need a general index.
-    let bytes = &text.as_bytes()[..text.len().min(u16::MAX.into())];
-    let mut spans = Spans::default();
-    let mut position = 0;
-    let usual = 'usual: {
-        // One call per column, so that the compiler knows names, lengths and types.
-        macro_rules! columns {
-            ($($column:literal)*) => {
-                $(match field::<$column>(bytes, position, &mut spans) {
-                    Some(end) => position = end,
-                    None => break 'usual $column,
-                })*
-                const { assert!([$($column),*].len() == COLUMNS.len()) };
-            };
+/// Reads objects, one after another.
+pub(in crate::batch) struct Scanner {
+    /// The text of objects that had whitespace between their tokens, without it.
+    pub(in crate::batch) compact: String,
+    /// The column that probably follows each column, as in the objects before; the first one at the end.
+    followers: [u8; COLUMNS.len() + 1],
+}
+
+impl Scanner {
+    pub(in crate::batch) fn new() -> Self {
+        const FOLLOWERS: [u8; COLUMNS.len() + 1] = {
+            let mut followers = [0; COLUMNS.len() + 1];
+            let mut column = 0;
+            while column < COLUMNS.len() {
+                #[allow(clippy::cast_possible_truncation, reason = "there are few columns")]
+                {
+                    followers[column] = column as u8 + 1;
+                }
+                column += 1;
+            }
+            followers
+        };
+        Self {
+            compact: String::new(),
+            followers: FOLLOWERS,
         }
-        columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
-        COLUMNS.len()
-    };
-    if usual == COLUMNS.len() && bytes.get(position) == Some(&b'}') {
-        return Some(Found {
-            index: Index::Usual(spans),
-            length: position + 1,
-            is_compacted: false,
-        });
     }
-    let start = compact.len();
-    let mut reader = Reader {
-        text,
-        position,
-        compact,
-        start,
-        copied: 0,
-        index: GeneralIndex::default(),
-        expected: usual,
-        is_ordered: true,
-        unknown_names: 0,
-    };
-    for (written, (start, end)) in reader.index.written.iter_mut().zip(&spans[..usual]) {
-        *written = Some(u32::from(*start)..u32::from(*end));
+
+    /// Reads the object at the start of `text`; `None` if it is incomplete, flawed or rare. If it has whitespace
+    /// between its tokens, it is appended to `compact` without it.
+    pub(in crate::batch) fn object(&mut self, text: &str) -> Option<Found> {
+        // Longer objects need a general index.
+        let bytes = &text.as_bytes()[..text.len().min(u16::MAX.into())];
+        let mut spans = Spans::default();
+        let mut position = 0;
+        let usual = 'usual: {
+            // One call per column, so that the compiler knows names, lengths and types.
+            macro_rules! columns {
+                ($($column:literal)*) => {
+                    $(match field::<$column>(bytes, position, &mut spans) {
+                        Some(end) => position = end,
+                        None => break 'usual $column,
+                    })*
+                    const { assert!([$($column),*].len() == COLUMNS.len()) };
+                };
+            }
+            columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+            COLUMNS.len()
+        };
+        if usual == COLUMNS.len() && bytes.get(position) == Some(&b'}') {
+            return Some(Found {
+                index: Index::Usual(spans),
+                length: position + 1,
+                is_compacted: false,
+            });
+        }
+        self.other_object(text, position, &spans[..usual])
     }
-    let found = reader.finish();
-    if found.is_none() {
-        compact.truncate(start);
+
+    /// Reads an object whose first columns, up to `position`, were found already.
+    #[inline(never)]
+    fn other_object(&mut self, text: &str, position: usize, found: &[(u16, u16)]) -> Option<Found> {
+        let start = self.compact.len();
+        let mut reader = Reader {
+            text,
+            position,
+            start,
+            copied: 0,
+            shift: 0,
+            spans: [(0, 0); COLUMNS.len()],
+            columns: (1 << found.len()) - 1,
+            unknown: Vec::new(),
+            latest: found.len().checked_sub(1).unwrap_or(COLUMNS.len()),
+            is_ordered: true,
+            unknown_names: 0,
+            scanner: self,
+        };
+        for (wide, (start, end)) in reader.spans.iter_mut().zip(found) {
+            *wide = (u32::from(*start), u32::from(*end));
+        }
+        let found = reader.finish();
+        if found.is_none() {
+            self.compact.truncate(start);
+        }
+        found
     }
-    found
 }
 
 /// The name of a field.
@@ -114,14 +197,20 @@ enum Name {
 struct Reader<'a> {
     text: &'a str,
     position: usize,
-    /// From `start` on, the text up to `copied` without whitespace between tokens; empty if there is none.
-    compact: &'a mut String,
+    scanner: &'a mut Scanner,
+    /// From `start` on, `scanner.compact` is the text up to `copied` without whitespace between tokens; empty if
+    /// there is none.
     start: usize,
     copied: usize,
-    /// Positions in the compact text.
-    index: GeneralIndex,
-    /// The column that probably follows, and whether all columns did so far.
-    expected: usize,
+    /// How much whitespace was left out.
+    shift: usize,
+    /// Positions of the columns in the compact text, and those that are present, one bit each.
+    spans: [(u32, u32); COLUMNS.len()],
+    columns: u32,
+    /// Positions of names and values of unknown fields.
+    unknown: Vec<(Range<u32>, Range<u32>)>,
+    /// The latest column, and whether all were in the order of the interface so far.
+    latest: usize,
     is_ordered: bool,
     /// A bit for each unknown name, so that few must be compared.
     unknown_names: u64,
@@ -129,21 +218,24 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads the remaining fields.
-    fn finish(mut self) -> Option<Found> {
+    fn finish(&mut self) -> Option<Found> {
         let mut is_first = self.position == 0;
         loop {
             self.skip()?;
             match self.take()? {
-                b'{' if is_first => is_first = false,
                 b',' if !is_first => {}
+                b'{' if is_first => is_first = false,
                 b'}' if !is_first => break,
                 _ => return None,
             }
-            self.field()?;
+            self.skip()?;
+            if !self.probable_field()? {
+                self.field()?;
+            }
         }
-        let mut columns = COLUMNS.iter().zip(&self.index.written);
-        let is_complete = columns.all(|(column, written)| column.nullable || written.is_some());
-        if !is_complete || self.offset() > VALUE_LIMIT {
+        let length = self.position - self.shift;
+        let is_complete = self.columns | NULLABLE_COLUMNS == ALL_COLUMNS;
+        if !is_complete || length > VALUE_LIMIT {
             return None;
         }
         let is_compacted = self.copied > 0;
@@ -151,64 +243,110 @@ impl<'a> Reader<'a> {
             self.flush();
         }
         Some(Found {
-            index: match self.usual_spans() {
-                Some(spans) => Index::Usual(spans),
-                None => Index::Other(Box::new(self.index)),
-            },
+            index: self.index(length <= usize::from(u16::MAX)),
             length: self.position,
             is_compacted,
         })
     }
 
-    /// Returns a compact index, if the batch is usual apart from whitespace.
-    fn usual_spans(&self) -> Option<Spans> {
-        if !self.is_ordered || !self.index.unknown.is_empty() {
-            return None;
+    /// Returns the index. A short one needs no memory of its own.
+    fn index(&mut self, is_short: bool) -> Index {
+        if is_short && self.unknown.is_empty() {
+            #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
+            let spans = self.spans.map(|(start, end)| (start as u16, end as u16));
+            return if self.is_ordered && self.columns == ALL_COLUMNS {
+                Index::Usual(spans)
+            } else {
+                Index::Known(spans, self.columns)
+            };
         }
-        let mut spans = Spans::default();
-        for (span, written) in spans.iter_mut().zip(&self.index.written) {
-            let written = written.as_ref()?;
-            *span = (written.start.try_into().ok()?, written.end.try_into().ok()?);
+        let span = |column: usize| {
+            let (start, end) = self.spans[column];
+            (self.columns & (1 << column) != 0).then_some(start..end)
+        };
+        Index::Other(Box::new(GeneralIndex {
+            written: std::array::from_fn(span),
+            unknown: std::mem::take(&mut self.unknown),
+            flawed: 0,
+        }))
+    }
+
+    /// Reads the field that probably follows; returns false if it is another one.
+    #[inline]
+    fn probable_field(&mut self) -> Option<bool> {
+        macro_rules! columns {
+            ($($column:literal)*) => {
+                match self.scanner.followers[self.latest] {
+                    $($column => self.known_field::<$column>(),)*
+                    _ => Some(false),
+                }
+            };
         }
-        Some(spans)
+        columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
+    }
+
+    /// Reads the field of `COLUMN`; returns false if it is another one.
+    #[allow(clippy::inline_always, reason = "there is one call per column")]
+    #[inline(always)]
+    fn known_field<const COLUMN: usize>(&mut self) -> Option<bool> {
+        let length = Opening::<COLUMN>::LENGTH - 2;
+        if self.rest().get(..length) != Some(&Opening::<COLUMN>::BYTES[1..=length]) {
+            return Some(false);
+        }
+        self.position += length;
+        self.colon()?;
+        let start = self.offset()?;
+        self.position += known(&COLUMNS[COLUMN], self.rest())?;
+        self.add_known(COLUMN, start)?;
+        Some(true)
     }
 
     /// Reads a name and its value.
     fn field(&mut self) -> Option<()> {
-        self.skip()?;
-        let start = self.offset();
+        let start = self.offset()?;
         let name = self.name()?;
-        let name_span = self.span(start)?;
+        let name_end = self.offset()?;
+        self.colon()?;
+        let value_start = self.offset()?;
+        let Name::Column(column) = name else {
+            self.value(MAX_DEPTH)?;
+            let value_end = self.offset()?;
+            return self.add_unknown(start..name_end, value_start..value_end);
+        };
+        self.position += any_known(column, self.rest())?;
+        #[allow(clippy::cast_possible_truncation, reason = "there are few columns")]
+        {
+            self.scanner.followers[self.latest] = column as u8;
+        }
+        self.add_known(column, value_start)
+    }
+
+    /// Reads the colon after a name.
+    #[allow(clippy::inline_always, reason = "it is short")]
+    #[inline(always)]
+    fn colon(&mut self) -> Option<()> {
         self.skip()?;
         if self.take()? != b':' {
             return None;
         }
-        self.skip()?;
-        let start = self.offset();
-        let Name::Column(column) = name else {
-            self.value(MAX_DEPTH)?;
-            let value_span = self.span(start)?;
-            return self.add_unknown(name_span, value_span);
-        };
-        self.position += any_known(column, self.rest())?;
-        let value = self.span(start)?;
-        self.is_ordered &= column == self.expected;
-        self.expected = column + 1;
-        let before = self.index.written[column].replace(value);
-        before.is_none().then_some(())
+        self.skip()
+    }
+
+    /// Adds the value of `column` from `start` up to the position; `None` if there is one already.
+    #[inline]
+    fn add_known(&mut self, column: usize, start: u32) -> Option<()> {
+        self.spans[column] = (start, self.offset()?);
+        // All before it, and none after it.
+        self.is_ordered &= self.columns == (1 << column) - 1;
+        self.latest = column;
+        let is_new = self.columns & (1 << column) == 0;
+        self.columns |= 1 << column;
+        is_new.then_some(())
     }
 
     /// Reads a name. An escape in one is rare.
     fn name(&mut self) -> Option<Name> {
-        let rest = self.rest();
-        if let Some(expected) = OPENINGS.get(self.expected) {
-            let name = &expected.as_bytes()[1..expected.len() - 1];
-            if rest.starts_with(name) {
-                self.position += name.len();
-                return Some(Name::Column(self.expected));
-            }
-        }
-        let content = rest.strip_prefix(b"\"")?;
+        let content = self.rest().strip_prefix(b"\"")?;
         let length = plain(content)?;
         if content[length] != b'"' || length > NAME_LIMIT {
             return None;
@@ -220,17 +358,17 @@ impl<'a> Reader<'a> {
     fn add_unknown(&mut self, name: Range<u32>, value: Range<u32>) -> Option<()> {
         let bytes = self.slice(&name);
         let bit = 1 << ((bytes[bytes.len() / 2] ^ bytes[bytes.len() - 2]) % 64);
-        let unknown = &self.index.unknown;
+        let unknown = &self.unknown;
         let is_new = self.unknown_names & bit == 0
             || unknown.iter().all(|(other, _)| self.slice(other) != bytes);
         if !is_new || unknown.len() == MAX_UNKNOWN {
             return None;
         }
         if unknown.is_empty() {
-            self.index.unknown.reserve(UNKNOWN_ROOM);
+            self.unknown.reserve(UNKNOWN_ROOM);
         }
         self.unknown_names |= bit;
-        self.index.unknown.push((name, value));
+        self.unknown.push((name, value));
         Some(())
     }
 
@@ -294,6 +432,11 @@ impl<'a> Reader<'a> {
         if *self.text.as_bytes().get(self.position)? > b' ' {
             return Some(());
         }
+        self.skip_blanks()
+    }
+
+    #[inline(never)]
+    fn skip_blanks(&mut self) -> Option<()> {
         self.flush();
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         let bytes = self.text.as_bytes();
@@ -302,31 +445,27 @@ impl<'a> Reader<'a> {
         }
         let length = self.position - self.copied;
         self.copied = self.position;
+        self.shift += length;
         (length <= BLANK_LIMIT).then_some(())
     }
 
     /// Copies the text up to the position.
     fn flush(&mut self) {
-        self.compact
-            .push_str(&self.text[self.copied..self.position]);
+        let piece = &self.text[self.copied..self.position];
+        self.scanner.compact.push_str(piece);
         self.copied = self.position;
     }
 
     /// Returns the position in the compact text.
     #[inline]
-    fn offset(&self) -> usize {
-        self.compact.len() - self.start + self.position - self.copied
-    }
-
-    /// Returns the positions in the compact text from `start` on.
-    fn span(&self, start: usize) -> Option<Range<u32>> {
-        Some(start.try_into().ok()?..self.offset().try_into().ok()?)
+    fn offset(&self) -> Option<u32> {
+        (self.position - self.shift).try_into().ok()
     }
 
     /// Returns a part of the compact text that has no whitespace in it.
     fn slice(&self, span: &Range<u32>) -> &[u8] {
         let (start, end) = (span.start as usize, span.end as usize);
-        let compact = &self.compact.as_bytes()[self.start..];
+        let compact = &self.scanner.compact.as_bytes()[self.start..];
         match start.checked_sub(compact.len()) {
             None => &compact[start..end],
             Some(start) => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
-use super::scan::{self, Index};
+use super::scan::{Index, Scanner};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::indexed::offsets;
 use crate::batch::{Batch, unquote};
@@ -110,9 +110,9 @@ pub(crate) struct Splitter {
     /// Number of batches started.
     batches: u64,
     exceeded_limit: Option<String>,
-    /// Batches with whitespace between their tokens that were not passed on yet: their text without it, and
-    /// their positions in it.
-    compact: String,
+    scanner: Scanner,
+    /// Batches with whitespace between their tokens that were not passed on yet: their positions in the compact
+    /// text of the scanner.
     compacted: Vec<(Range<u32>, Index)>,
 }
 
@@ -131,7 +131,7 @@ impl Splitter {
             next_token: None,
             batches: 0,
             exceeded_limit: None,
-            compact: String::new(),
+            scanner: Scanner::new(),
             compacted: Vec::new(),
         }
     }
@@ -201,8 +201,8 @@ impl Splitter {
         position: usize,
         on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
     ) -> Result<Option<usize>, ParseError> {
-        let start = self.compact.len();
-        let Some(found) = scan::object(&text[position..], &mut self.compact) else {
+        let start = self.scanner.compact.len();
+        let Some(found) = self.scanner.object(&text[position..]) else {
             return Ok(None);
         };
         if !found.is_compacted {
@@ -215,14 +215,14 @@ impl Splitter {
                 object,
                 found.index,
             )))?;
-        } else if let Some(object) = offsets(start..self.compact.len()) {
+        } else if let Some(object) = offsets(start..self.scanner.compact.len()) {
             if self.compacted.is_empty() {
                 // The batches that follow have whitespace, too.
-                self.compact.reserve(text.len() - position);
+                self.scanner.compact.reserve(text.len() - position);
             }
             self.compacted.push((object, found.index));
         } else {
-            self.compact.truncate(start);
+            self.scanner.compact.truncate(start);
             return Ok(None);
         }
         Ok(Some(found.length))
@@ -236,7 +236,7 @@ impl Splitter {
         if self.compacted.is_empty() {
             return Ok(());
         }
-        let mut text = std::mem::take(&mut self.compact);
+        let mut text = std::mem::take(&mut self.scanner.compact);
         if text.capacity() > 2 * text.len() {
             text.shrink_to_fit();
         }

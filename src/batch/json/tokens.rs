@@ -64,9 +64,14 @@ pub(super) fn string(text: &[u8]) -> Option<usize> {
 
 /// The same, but an escape may be half of a surrogate pair.
 pub(super) fn any_string(text: &[u8]) -> Option<usize> {
-    text.starts_with(b"\"").then_some(())?;
-    let first = 1 + plain(&text[1..])?;
-    escaped_string(text, first, |escape| hex(escape).map(|_| 4))
+    let (b'"', content) = text.split_first()? else {
+        return None;
+    };
+    let length = plain(content)?;
+    if content[length] == b'"' {
+        return Some(length + 2);
+    }
+    escaped_string(text, length + 1, |escape| hex(escape).map(|_| 4))
 }
 
 /// Returns the length of a string whose first quote, backslash or control character is at `position`. `unicode`
