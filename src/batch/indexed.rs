@@ -117,6 +117,16 @@ impl Batch {
     /// value is absent or needs a closer look.
     #[inline]
     pub(crate) fn valid_span(&self, column: usize) -> Option<Range<usize>> {
+        match &self.index {
+            Index::Usual(spans) => {
+                let (start, end) = spans[column];
+                Some(start.into()..end.into())
+            }
+            Index::Known(..) | Index::Other(_) => self.other_span(column),
+        }
+    }
+
+    fn other_span(&self, column: usize) -> Option<Range<usize>> {
         let span = self.index.span(column)?;
         if let Index::Other(other) = &self.index {
             let has_escapes = || memchr(b'\\', self.slice(&span).as_bytes()).is_some();

@@ -46,6 +46,7 @@ impl Lookalikes {
     }
 
     /// Adds a batch, whether it matches or not.
+    #[inline]
     pub(crate) fn add(&mut self, batch: &Batch) {
         for text in self.0.iter_mut().filter(|text| !text.is_found) {
             let Some(value) = batch.typed(text.column) else {

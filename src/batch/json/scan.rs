@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
             self.flush();
         }
         Some(Found {
-            index: self.index(length <= usize::from(u16::MAX)),
+            index: self.index(u16::try_from(length).is_ok()),
             length: self.position,
             is_compacted,
         })
