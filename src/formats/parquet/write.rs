@@ -5,6 +5,7 @@
 //! The rows of a group are sorted by date unless `--sort` is given.
 
 mod column_buffer;
+mod group_writer;
 mod order;
 mod schema;
 
@@ -12,7 +13,6 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use ::parquet::errors::ParquetError;
-use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::Type;
 
@@ -24,6 +24,7 @@ use crate::formats::{BatchWriter, ExportInfo, ExportOutcome, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::text;
 use column_buffer::{ColumnBuffer, Inexact};
+use group_writer::GroupWriter;
 use order::RowOrder;
 use schema::properties;
 
@@ -33,12 +34,13 @@ const GROUP_ROWS: usize = 122_880;
 const GROUP_BYTES: usize = 48 << 20;
 
 pub(crate) struct Parquet {
-    writer: SerializedFileWriter<SharedOutput>,
+    writer: GroupWriter,
     columns: Vec<ColumnBuffer>,
-    order: RowOrder,
     rows: usize,
     /// Buffered bytes.
     size: usize,
+    /// The number of rows that end a group.
+    group_rows: usize,
     metadata: Vec<(&'static str, String)>,
 }
 
@@ -80,41 +82,21 @@ impl Parquet {
         let source = Some(info.source.clone()).filter(|source| !source.is_empty());
         metadata.extend(source.map(|source| ("trayscan.base_url", source)));
         Ok(Self {
-            writer,
+            writer: GroupWriter::new(writer, order),
             columns,
-            order,
             rows: 0,
             size: 0,
+            group_rows: GROUP_ROWS,
             metadata,
         })
     }
 
-    /// Writes the buffered rows as one row group.
-    fn end_group(&mut self) -> Result<(), ParquetError> {
+    /// Starts to write the buffered rows as one row group.
+    fn end_group(&mut self) -> Result<(), Failure> {
+        let next = self.columns.iter().map(ColumnBuffer::next_group).collect();
+        let columns = std::mem::replace(&mut self.columns, next);
         self.size = 0;
-        let rows = std::mem::take(&mut self.rows);
-        if rows == 0 {
-            return Ok(());
-        }
-        let order = self.order.permutation(&self.columns, rows);
-        let mut group = self.writer.next_row_group()?;
-        for buffer in &mut self.columns {
-            let column = group.next_column()?;
-            // Buffers and schema are from the same list of columns, so this never fails.
-            let mut column = column.ok_or_else(|| ParquetError::IndexOutOfBound(0, 0))?;
-            buffer.write(&mut column, order.as_deref())?;
-            column.close()?;
-        }
-        group.close().map(drop)
-    }
-
-    /// Converts an error of the output to a message for the user.
-    fn failure(&mut self, error: ParquetError) -> Failure {
-        let error = io_error(error);
-        match &mut self.writer.inner_mut().0 {
-            Some(output) => output.failure(error),
-            None => Failure::from_output("the output", error),
-        }
+        self.writer.start(columns, std::mem::take(&mut self.rows))
     }
 }
 
@@ -127,18 +109,20 @@ impl BatchWriter for Parquet {
             }
         }
         self.rows += 1;
-        if self.rows >= GROUP_ROWS || self.size >= GROUP_BYTES {
-            self.end_group().map_err(|error| self.failure(error))?;
+        if self.rows >= self.group_rows || self.size >= GROUP_BYTES {
+            self.end_group()?;
+        } else if self.rows == self.group_rows / 4 || self.size >= GROUP_BYTES / 4 {
+            // Two groups would take too much memory. Usually, the one before is written by now.
+            self.writer.wait()?;
         }
         Ok(())
     }
 
     fn finish(
-        mut self: Box<Self>,
+        self: Box<Self>,
         outcome: &ExportOutcome<'_>,
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
-        self.end_group().map_err(|error| self.failure(error))?;
-        let mut metadata = std::mem::take(&mut self.metadata);
+        let mut metadata = self.metadata;
         if let Some(digest) = outcome.digest {
             metadata.push(("trayscan.batches", digest.count().to_string()));
             metadata.push(("trayscan.set_digest", digest.finish()));
@@ -146,17 +130,8 @@ impl BatchWriter for Parquet {
             let unknown = digest.finish_unknown();
             metadata.extend(unknown.map(|digest| ("trayscan.unknown_fields_digest", digest)));
         }
-        for (key, value) in metadata {
-            let entry = KeyValue::new(key.to_owned(), value);
-            self.writer.append_key_value_metadata(entry);
-        }
-        let finished = self.writer.finish();
-        finished.map_err(|error| self.failure(error))?;
-        let flushed = self.writer.flush();
-        flushed.map_err(|error| self.failure(error.into()))?;
-        let output = self.writer.inner_mut().0.take();
-        let closed = || Failure::new(error::Kind::Internal, "the output is already closed");
-        Ok((output.ok_or_else(closed)?, WriterReport::default()))
+        let output = self.writer.finish(self.columns, self.rows, metadata)?;
+        Ok((output, WriterReport::default()))
     }
 }
 
@@ -199,4 +174,80 @@ fn refused(batch: &Batch, column: usize, into: &str) -> Failure {
         ),
     )
     .hint("leave the field out with `--fields`, or write json or csv, which keep every digit")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Compression, Location, Storage};
+    use ::parquet::file::metadata::RowGroupMetaData;
+    use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
+    use std::fs::{self, File};
+    use std::path::Path;
+
+    /// Returns a writer of groups of 1000 rows.
+    fn writer(path: &Path) -> Parquet {
+        let location = Location::File(path.to_owned());
+        let output = Storage::default().create(&location, Compression::None, false);
+        let (output, info) = (output.expect("an output"), ExportInfo::default());
+        let writer = Parquet::new(output, &Fields::all(), &info, String::new());
+        let mut writer = writer.expect("a writer");
+        writer.group_rows = 1000;
+        writer
+    }
+
+    fn write(writer: &mut Parquet, rows: usize) -> Result<(), Failure> {
+        let mut random = fastrand::Rng::with_seed(1);
+        (0..rows).try_for_each(|row| {
+            let link = random.u128(..);
+            let json = format!(
+                r#"{{"batch_id":"{row:05}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":{row},"analysis_link":"{link:x}","warnings":false}}"#
+            );
+            writer.write(&Batch::read(&json).batch.expect("a batch"))
+        })
+    }
+
+    #[test]
+    fn groups_are_written_in_order() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let path = folder.path().join("a.parquet");
+        let mut writer = writer(&path);
+        write(&mut writer, 3500).expect("written");
+        let finished = Box::new(writer).finish(&ExportOutcome::default());
+        finished.expect("finished").0.publish().expect("published");
+
+        let file = File::open(&path).expect("a file");
+        let reader = SerializedFileReader::new(file).expect("a parquet file");
+        let groups = reader.metadata().row_groups();
+        let rows: Vec<i64> = groups.iter().map(RowGroupMetaData::num_rows).collect();
+        assert_eq!(rows, [1000, 1000, 1000, 500]);
+        let rows = reader.get_row_iter(None).expect("rows");
+        let ids = rows.map(|row| row.expect("a row").to_string());
+        for (number, row) in ids.enumerate() {
+            assert!(row.contains(&format!("batch_id: \"{number:05}\"")), "{row}");
+        }
+    }
+
+    #[test]
+    fn a_writer_that_is_dropped_leaves_the_old_file_and_no_other() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let path = folder.path().join("a.parquet");
+        fs::write(&path, "old").expect("written");
+        let mut writer = writer(&path);
+        write(&mut writer, 2000).expect("written");
+        drop(writer);
+        assert_eq!(fs::read(&path).expect("a file"), b"old");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_error_on_the_other_thread_is_returned() {
+        let mut writer = writer(Path::new("/dev/full"));
+        let error = write(&mut writer, 20_000).expect_err("a full disk");
+        assert_eq!(error.kind, error::Kind::Output);
+        assert_eq!(error.to_string(), "cannot write to `/dev/full`");
+        let again = Box::new(writer).finish(&ExportOutcome::default());
+        assert!(again.is_err());
+    }
 }

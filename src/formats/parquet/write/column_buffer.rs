@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use ::parquet::column::writer::ColumnWriterImpl;
+use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::writer::SerializedColumnWriter;
 use bytes::Bytes;
@@ -13,8 +14,11 @@ use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 /// The column of fields that the interface does not know.
 pub(super) const EXTRA: &str = "extra";
 
-/// Texts that are passed to the parquet crate at a time.
+/// Rows that are passed to the parquet crate at a time.
 const PIECE: usize = 1024;
+
+/// The largest number of 18 digits.
+const MOST_HUNDREDTHS: i64 = 999_999_999_999_999_999;
 
 /// A value that its column cannot store exactly.
 pub(super) struct Inexact {
@@ -27,15 +31,15 @@ pub(super) struct Inexact {
 pub(super) struct ColumnBuffer {
     /// `None` for the column of unknown fields.
     pub(super) column: Option<usize>,
-    /// One for each row: 1 for a value, 0 for null. Empty if the column is required.
-    levels: Vec<i16>,
+    /// Whether each row has a value. Empty if the column is required.
+    present: Vec<bool>,
     cells: ColumnValues,
 }
 
 /// Values that are not null.
 enum ColumnValues {
-    /// The bytes of all texts, and where each ends.
-    Texts(Vec<u8>, Vec<usize>),
+    /// The bytes of all texts, and where each ends: a group has much less than 4 GiB.
+    Texts(Vec<u8>, Vec<u32>),
     Numbers(Vec<i64>),
     Flags(Vec<bool>),
 }
@@ -51,7 +55,7 @@ impl ColumnBuffer {
         };
         Self {
             column: Some(column),
-            levels: Vec::new(),
+            present: Vec::new(),
             cells,
         }
     }
@@ -59,9 +63,14 @@ impl ColumnBuffer {
     pub(super) fn extra() -> Self {
         Self {
             column: None,
-            levels: Vec::new(),
+            present: Vec::new(),
             cells: ColumnValues::Texts(Vec::new(), Vec::new()),
         }
+    }
+
+    /// Returns an empty buffer of the same column.
+    pub(super) fn next_group(&self) -> Self {
+        self.column.map_or_else(Self::extra, Self::field)
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -82,10 +91,13 @@ impl ColumnBuffer {
         if column == BATCH_ID {
             return Ok(self.add_text(Some(&batch.id())));
         }
-        let value = batch.typed(column);
+        let kind = COLUMNS[column].kind;
+        // Only text may have escapes.
+        let inside = batch.inside(column).filter(|_| kind != FieldType::Text);
+        let value = inside.map(Cow::Borrowed).or_else(|| batch.typed(column));
         let value = value.as_deref();
         let inexact = |into| Inexact { column, into };
-        let number = match COLUMNS[column].kind {
+        let number = match kind {
             FieldType::Text => return Ok(self.add_text(value)),
             FieldType::Boolean => return Ok(self.add_flag(value.map(|text| text == "true"))),
             FieldType::Integer => {
@@ -111,7 +123,7 @@ impl ColumnBuffer {
         if self.is_required() {
             return 0;
         }
-        self.levels.push(i16::from(is_there));
+        self.present.push(is_there);
         size_of::<i16>()
     }
 
@@ -120,7 +132,7 @@ impl ColumnBuffer {
         match (&mut self.cells, value) {
             (ColumnValues::Texts(bytes, ends), Some(text)) => {
                 bytes.extend_from_slice(text.as_bytes());
-                ends.push(bytes.len());
+                ends.push(u32::try_from(bytes.len()).expect("a group that is not full"));
                 level + text.len() + size_of::<usize>()
             }
             _ => level,
@@ -149,10 +161,10 @@ impl ColumnBuffer {
         }
     }
 
-    /// Returns the levels and values of a column of numbers.
-    pub(super) fn numbers(&self) -> Option<(&[i16], &[i64])> {
+    /// Returns which rows of a column of numbers have a value, and the values.
+    pub(super) fn numbers(&self) -> Option<(&[bool], &[i64])> {
         match &self.cells {
-            ColumnValues::Numbers(numbers) => Some((&self.levels, numbers)),
+            ColumnValues::Numbers(numbers) => Some((&self.present, numbers)),
             _ => None,
         }
     }
@@ -165,95 +177,82 @@ impl ColumnBuffer {
         }
     }
 
-    /// Writes and clears the buffer, in the given order of rows or as received.
+    /// Writes the values in the given order of rows, or as received.
     pub(super) fn write(
-        &mut self,
+        mut self,
         column: &mut SerializedColumnWriter<'_>,
         order: Option<&[usize]>,
     ) -> Result<(), ParquetError> {
         let places = order.map(|order| self.reorder(order));
-        let levels = (!self.is_required()).then_some(&self.levels[..]);
-        match &mut self.cells {
+        let place = |number: usize| places.as_ref().map_or(number, |places| places[number]);
+        let present = (!self.is_required()).then_some(&self.present[..]);
+        match self.cells {
             ColumnValues::Numbers(numbers) => {
-                let writer = column.typed::<Int64Type>();
-                let values = reordered(numbers, places.as_deref());
-                writer.write_batch(&values, levels, None)?;
-                numbers.clear();
+                let values = (0..numbers.len()).map(|number| numbers[place(number)]);
+                write_pieces::<Int64Type>(column.typed(), values, present)
             }
             ColumnValues::Flags(flags) => {
-                let writer = column.typed::<BoolType>();
-                let values = reordered(flags, places.as_deref());
-                writer.write_batch(&values, levels, None)?;
-                flags.clear();
+                let values = (0..flags.len()).map(|number| flags[place(number)]);
+                write_pieces::<BoolType>(column.typed(), values, present)
             }
             ColumnValues::Texts(bytes, ends) => {
-                let bytes = Bytes::from(std::mem::take(bytes));
-                let texts = (0..ends.len()).map(|number| {
-                    let place = places.as_ref().map_or(number, |places| places[number]);
-                    ByteArray::from(bytes.slice(span(ends, place)))
-                });
-                write_texts(column, texts, levels)?;
-                ends.clear();
+                let bytes = Bytes::from(bytes);
+                let text = |number| ByteArray::from(bytes.slice(span(&ends, place(number))));
+                let values = (0..ends.len()).map(text);
+                write_pieces::<ByteArrayType>(column.typed(), values, present)
             }
         }
-        self.levels.clear();
-        Ok(())
     }
 
-    /// Reorders the levels; returns the positions of the values in the new order.
+    /// Reorders `present`; returns the positions of the values in the new order.
     fn reorder(&mut self, order: &[usize]) -> Vec<usize> {
         if self.is_required() {
             return order.to_vec();
         }
         let mut values = 0;
-        let mut place = |level: &i16| {
+        let mut place = |is_there: &bool| {
             let place = values;
-            values += usize::from(*level == 1);
+            values += usize::from(*is_there);
             place
         };
-        let places: Vec<usize> = self.levels.iter().map(&mut place).collect();
-        let is_there = |row: &&usize| self.levels[**row] == 1;
+        let places: Vec<usize> = self.present.iter().map(&mut place).collect();
+        let is_there = |row: &&usize| self.present[**row];
         let values = order.iter().filter(is_there).map(|row| places[*row]);
         let values = values.collect();
-        self.levels = order.iter().map(|row| self.levels[*row]).collect();
+        self.present = order.iter().map(|row| self.present[*row]).collect();
         values
     }
 }
 
-/// Returns the values in the order of `places`, or unchanged.
-fn reordered<'a, T: Copy>(values: &'a [T], places: Option<&[usize]>) -> Cow<'a, [T]> {
-    match places {
-        Some(places) => places.iter().map(|place| values[*place]).collect(),
-        None => Cow::Borrowed(values),
-    }
-}
-
 /// Returns the range of a text in the bytes of all texts, which end at `ends`.
-fn span(ends: &[usize], place: usize) -> Range<usize> {
+fn span(ends: &[u32], place: usize) -> Range<usize> {
     let start = place.checked_sub(1).map_or(0, |before| ends[before]);
-    start..ends[place]
+    start as usize..ends[place] as usize
 }
 
-/// Writes texts in pieces: the parquet crate needs several times the size of what it is given.
-fn write_texts(
-    column: &mut SerializedColumnWriter<'_>,
-    mut texts: impl Iterator<Item = ByteArray>,
-    levels: Option<&[i16]>,
+/// Writes values in pieces: the parquet crate needs several times the size of what it is given.
+fn write_pieces<T: DataType>(
+    writer: &mut ColumnWriterImpl<'_, T>,
+    mut values: impl Iterator<Item = T::T>,
+    present: Option<&[bool]>,
 ) -> Result<(), ParquetError> {
-    let writer = column.typed::<ByteArrayType>();
-    let Some(levels) = levels else {
+    let mut piece = Vec::with_capacity(PIECE);
+    let Some(present) = present else {
         loop {
-            let piece: Vec<ByteArray> = texts.by_ref().take(PIECE).collect();
+            piece.clear();
+            piece.extend(values.by_ref().take(PIECE));
             if piece.is_empty() {
                 return Ok(());
             }
             writer.write_batch(&piece, None, None)?;
         }
     };
-    for levels in levels.chunks(PIECE) {
-        let count = levels.iter().filter(|level| **level == 1).count();
-        let piece: Vec<ByteArray> = texts.by_ref().take(count).collect();
-        writer.write_batch(&piece, Some(levels), None)?;
+    for present in present.chunks(PIECE) {
+        let levels: Vec<i16> = present.iter().copied().map(i16::from).collect();
+        let count = present.iter().filter(|is_there| **is_there).count();
+        piece.clear();
+        piece.extend(values.by_ref().take(count));
+        writer.write_batch(&piece, Some(&levels), None)?;
     }
     Ok(())
 }
@@ -261,20 +260,29 @@ fn write_texts(
 /// Returns a decimal in hundredths; `None` if that would round it or needs more than 18 digits.
 fn hundredths(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let whole = whole.trim_start_matches('0');
-    let fraction = fraction.trim_end_matches('0');
-    if whole.len() > 16 || fraction.len() > 2 {
+    let digits = unsigned.trim_start_matches('0');
+    let (mut size, mut fraction) = (0_i64, None);
+    for byte in digits.bytes() {
+        match (byte, &mut fraction) {
+            (b'.', None) => fraction = Some(0),
+            (b'0', Some(2..)) => {}
+            (b'0'..=b'9', places @ (None | Some(..2))) => {
+                size = size.checked_mul(10)?.checked_add(i64::from(byte - b'0'))?;
+                if let Some(places) = places {
+                    *places += 1;
+                }
+            }
+            _ => return None,
+        }
+    }
+    let size = match fraction.unwrap_or(0) {
+        0 => size.checked_mul(100)?,
+        1 => size.checked_mul(10)?,
+        _ => size,
+    };
+    if size > MOST_HUNDREDTHS {
         return None;
     }
-    let padding = &b"00"[fraction.len()..];
-    let digits = whole.bytes().chain(fraction.bytes());
-    let size = digits
-        .chain(padding.iter().copied())
-        .try_fold(0, |number, digit| {
-            let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
-            Some(number * 10 + digit)
-        })?;
     Some(if unsigned.len() < text.len() {
         -size
     } else {
@@ -302,6 +310,11 @@ mod tests {
             ("10000000000000000", None),
             ("0.001", None),
             ("1.005", None),
+            ("92233720368547758.07", None),
+            ("99999999999999999999", None),
+            ("1.2.3", None),
+            ("1.00.", None),
+            ("1a", None),
         ] {
             assert_eq!(hundredths(text), expected, "{text}");
         }

@@ -85,16 +85,16 @@ impl RowOrder {
 impl ColumnBuffer {
     /// Returns the number of each row, with `i64::MAX`, which is not a date, for null.
     fn numbers_with_nulls_last(&self) -> Option<Cow<'_, [i64]>> {
-        let (levels, numbers) = self.numbers()?;
-        if levels.len() == numbers.len() {
+        let (present, numbers) = self.numbers()?;
+        if present.len() == numbers.len() {
             return Some(Cow::Borrowed(numbers));
         }
         let mut numbers = numbers.iter().copied();
-        let number = |level: &i16| {
-            let number = (*level == 1).then(|| numbers.next()).flatten();
+        let number = |is_there: &bool| {
+            let number = is_there.then(|| numbers.next()).flatten();
             number.unwrap_or(i64::MAX)
         };
-        Some(Cow::Owned(levels.iter().map(number).collect()))
+        Some(Cow::Owned(present.iter().map(number).collect()))
     }
 }
 

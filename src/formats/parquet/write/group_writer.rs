@@ -1,0 +1,131 @@
+//! Writes row groups, each on a thread of its own while the next one is buffered. There is one such thread at a
+//! time, so groups are written in order.
+
+use std::thread::{self, JoinHandle};
+
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::writer::SerializedFileWriter;
+
+use super::column_buffer::ColumnBuffer;
+use super::order::RowOrder;
+use super::{SharedOutput, io_error};
+use crate::error::{Failure, Kind};
+use crate::storage::EncodedOutput;
+
+/// Writes row groups, and then the footer.
+pub(super) struct GroupWriter(State);
+
+enum State {
+    Idle(Box<Encoder>),
+    Busy(JoinHandle<Result<Box<Encoder>, Failure>>),
+    /// After an error.
+    Ended,
+}
+
+struct Encoder {
+    writer: SerializedFileWriter<SharedOutput>,
+    order: RowOrder,
+}
+
+impl GroupWriter {
+    pub(super) fn new(writer: SerializedFileWriter<SharedOutput>, order: RowOrder) -> Self {
+        Self(State::Idle(Box::new(Encoder { writer, order })))
+    }
+
+    /// Waits until the group before is written, and starts to write this one.
+    pub(super) fn start(&mut self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<(), Failure> {
+        let mut encoder = self.encoder()?;
+        let work = move || {
+            let written = encoder.write_group(columns, rows);
+            written.map_err(|error| encoder.failure(error))?;
+            Ok(encoder)
+        };
+        let thread = thread::Builder::new().name("parquet".to_owned());
+        let thread = thread.spawn(work).map_err(|error| {
+            Failure::new(Kind::Internal, "cannot start a thread").caused_by(error)
+        })?;
+        self.0 = State::Busy(thread);
+        Ok(())
+    }
+
+    /// Waits until all groups are written.
+    pub(super) fn wait(&mut self) -> Result<(), Failure> {
+        self.0 = State::Idle(self.encoder()?);
+        Ok(())
+    }
+
+    /// Writes the last group and the footer.
+    pub(super) fn finish(
+        mut self,
+        columns: Vec<ColumnBuffer>,
+        rows: usize,
+        metadata: Vec<(&'static str, String)>,
+    ) -> Result<EncodedOutput, Failure> {
+        let mut encoder = self.encoder()?;
+        let written = encoder.write_group(columns, rows);
+        let finished = written.and_then(|()| encoder.finish(metadata));
+        finished.map_err(|error| encoder.failure(error))?;
+        let output = encoder.writer.inner_mut().0.take();
+        output.ok_or_else(|| Failure::new(Kind::Internal, "the output is already closed"))
+    }
+
+    /// Waits for the thread, if there is one.
+    fn encoder(&mut self) -> Result<Box<Encoder>, Failure> {
+        let ended = || {
+            Failure::new(
+                Kind::Internal,
+                "the thread that writes row groups has ended",
+            )
+        };
+        match std::mem::replace(&mut self.0, State::Ended) {
+            State::Idle(encoder) => Ok(encoder),
+            State::Busy(thread) => thread.join().map_err(|_| ended())?,
+            State::Ended => Err(ended()),
+        }
+    }
+}
+
+impl Drop for GroupWriter {
+    fn drop(&mut self) {
+        // The output must be closed before the program ends, so that no temporary file is left.
+        let _ = self.wait();
+    }
+}
+
+impl Encoder {
+    /// Writes the rows, if any, as one row group.
+    fn write_group(&mut self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<(), ParquetError> {
+        if rows == 0 {
+            return Ok(());
+        }
+        let order = self.order.permutation(&columns, rows);
+        let mut group = self.writer.next_row_group()?;
+        for buffer in columns {
+            let column = group.next_column()?;
+            // Buffers and schema are from the same list of columns, so this never fails.
+            let mut column = column.ok_or_else(|| ParquetError::IndexOutOfBound(0, 0))?;
+            buffer.write(&mut column, order.as_deref())?;
+            column.close()?;
+        }
+        group.close().map(drop)
+    }
+
+    fn finish(&mut self, metadata: Vec<(&'static str, String)>) -> Result<(), ParquetError> {
+        for (key, value) in metadata {
+            let entry = KeyValue::new(key.to_owned(), value);
+            self.writer.append_key_value_metadata(entry);
+        }
+        self.writer.finish()?;
+        Ok(self.writer.flush()?)
+    }
+
+    /// Converts an error of the output to a message for the user.
+    fn failure(&mut self, error: ParquetError) -> Failure {
+        let error = io_error(error);
+        match &mut self.writer.inner_mut().0 {
+            Some(output) => output.failure(error),
+            None => Failure::from_output("the output", error),
+        }
+    }
+}
