@@ -8,16 +8,19 @@ mod zip_structure;
 mod links;
 mod markup;
 mod package;
+mod usual;
 mod values;
 mod vocabulary;
 mod wellformed;
 
 use std::borrow::Cow;
-use std::io::{Read, Seek};
+use std::cell::RefCell;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 
-use calamine::{Cell, DataRef, Reader as _, Xlsx, XlsxError};
-use chrono::DateTime;
+use calamine::{DataRef, Reader as _, Style, Xlsx, XlsxCellReader, XlsxError};
+use chrono::{DateTime, Datelike as _, Timelike as _};
+use zip::ZipArchive;
 
 use crate::batch::{
     BATCH_ID, COLUMNS, Column, FieldType, PlainRow, Timestamp, find_column, find_heading, is_number,
@@ -28,6 +31,7 @@ use crate::formats::record::{
 };
 use crate::terminal;
 use package::{Package, SheetFacts};
+use usual::{NumberFormats, UsualCell, UsualCells, UsualContent, UsualStep};
 
 /// The sheet of batches; further ones have a number after this name.
 const SHEET: &str = "Batches";
@@ -46,8 +50,8 @@ pub(crate) fn read(
     each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
     let package = zip_limits::check(&mut bytes)?;
-    bytes.rewind()?;
-    let mut book = catch_panic(|| Xlsx::new(bytes))?;
+    let file = RefCell::new(bytes);
+    let mut book = catch_panic(|| Xlsx::new(SharedReader::new(&file)))?;
     if book.has_1904_epoch() {
         return Err(ReadError::Foreign {
             why: "is a workbook that counts dates from 1904, which is not supported".to_owned(),
@@ -57,46 +61,246 @@ pub(crate) fn read(
     let mut info = FileInfo::default();
     let mut count = 0;
     for name in sheets(&book.sheet_names())? {
-        let mut guard = SheetGuard::new(&package, &name)?;
-        let mut cells = catch_panic(|| book.worksheet_cells_reader(&name))?;
-        let mut header = Header::default();
-        let mut row = PlainRow::default();
-        let mut at = None;
-        loop {
-            let cell = catch_panic(|| cells.next_cell())?;
-            let place = cell.as_ref().map(Cell::get_position);
-            let next = place.map(|(row, _)| row);
-            if at.is_some() && at != next {
-                if header.is_read {
-                    count += 1;
-                    if pass_on(&mut row, &header, count, each)? == ControlFlow::Break(()) {
-                        return Ok(info);
-                    }
-                } else {
-                    header.is_read = true;
-                    header.check(&name, &mut info)?;
-                }
-            }
-            let (Some(cell), Some((_, place))) = (cell, place) else {
-                break;
-            };
-            at = next;
-            guard.check(&cell)?;
-            if header.is_read {
-                add_cell(&mut row, &header, &name, &cell, &mut info)?;
-            } else {
-                header.add(place, cell.get_value())?;
-            }
+        let mut sheet = SheetReader::new(&package, &name, &mut info, count)?;
+        let cells = catch_panic(|| book.worksheet_cells_reader(&name))?;
+        if sheet.read(&file, cells, each)? == ControlFlow::Break(()) {
+            return Ok(info);
         }
-        if !header.is_read {
-            header.check(&name, &mut info)?;
-        }
-        guard.finish()?;
+        count = sheet.finish()?;
     }
     info.embedded_digest = embedded_digest(&mut book)?;
     check_readable(&mut book, SUMMARY)?;
     check_readable(&mut book, ABOUT)?;
     Ok(info)
+}
+
+/// A reader of a file that others read as well, with a position of its own.
+struct SharedReader<'a, R> {
+    file: &'a RefCell<R>,
+    position: u64,
+}
+
+impl<'a, R: Read + Seek> SharedReader<'a, R> {
+    fn new(file: &'a RefCell<R>) -> BufReader<Self> {
+        BufReader::new(Self { file, position: 0 })
+    }
+}
+
+impl<R: Read + Seek> Read for SharedReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut file = self.file.borrow_mut();
+        file.seek(SeekFrom::Start(self.position))?;
+        let length = file.read(buffer)?;
+        self.position += length as u64;
+        Ok(length)
+    }
+}
+
+impl<R: Read + Seek> Seek for SharedReader<'_, R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let mut file = self.file.borrow_mut();
+        file.seek(SeekFrom::Start(self.position))?;
+        self.position = file.seek(to)?;
+        Ok(self.position)
+    }
+}
+
+/// How far a sheet was read without calamine.
+enum UsualEnd {
+    Done(ControlFlow<()>),
+    /// Up to a cell in another notation: the number of cells before it.
+    Passed(u64),
+}
+
+/// Reads a sheet of batches.
+struct SheetReader<'a> {
+    name: &'a str,
+    guard: SheetGuard<'a>,
+    header: Header,
+    row: PlainRow,
+    /// The row of the last cell.
+    at: Option<u32>,
+    /// The number of rows of batches, including those of the sheets before.
+    count: u64,
+    info: &'a mut FileInfo,
+}
+
+impl<'a> SheetReader<'a> {
+    fn new(
+        package: &Package,
+        name: &'a str,
+        info: &'a mut FileInfo,
+        count: u64,
+    ) -> Result<Self, ReadError> {
+        Ok(Self {
+            name,
+            guard: SheetGuard::new(package, name)?,
+            header: Header::default(),
+            row: PlainRow::default(),
+            at: None,
+            count,
+            info,
+        })
+    }
+
+    /// Reads all cells. `cells` are only used from the first that is not in the notation of an export.
+    fn read<R: Read + Seek>(
+        &mut self,
+        file: &RefCell<R>,
+        mut cells: XlsxCellReader<'_, BufReader<SharedReader<'_, R>>>,
+        each: &mut RecordHandler<'_>,
+    ) -> Result<ControlFlow<()>, ReadError> {
+        let passed = match self.read_usual(file, cells.styles(), each)? {
+            UsualEnd::Done(flow) => return Ok(flow),
+            UsualEnd::Passed(count) => count,
+        };
+        for _ in 0..passed {
+            catch_panic(|| cells.next_cell())?;
+        }
+        while let Some(cell) = catch_panic(|| cells.next_cell())? {
+            let place = cell.get_position();
+            if self.next_row(Some(place.0), each)? == ControlFlow::Break(()) {
+                return Ok(ControlFlow::Break(()));
+            }
+            self.add(place, cell.get_value())?;
+        }
+        self.next_row(None, each)
+    }
+
+    /// Reads the cells as long as they are in the notation of an export.
+    fn read_usual<R: Read + Seek>(
+        &mut self,
+        file: &RefCell<R>,
+        styles: &[Style],
+        each: &mut RecordHandler<'_>,
+    ) -> Result<UsualEnd, ReadError> {
+        let mut passed = 0;
+        let Some(part) = self.guard.facts.part.take() else {
+            return Ok(UsualEnd::Passed(passed));
+        };
+        let Ok(mut archive) = ZipArchive::new(SharedReader::new(file)) else {
+            return Ok(UsualEnd::Passed(passed));
+        };
+        let part = zip_limits::find_part(&mut archive, &part);
+        let Some(mut usual) = part.map(UsualCells::new).transpose()?.flatten() else {
+            return Ok(UsualEnd::Passed(passed));
+        };
+        let formats = NumberFormats::new(styles);
+        loop {
+            let cell = match usual.next()? {
+                UsualStep::Cell(cell) => cell,
+                UsualStep::End => return self.next_row(None, each).map(UsualEnd::Done),
+                UsualStep::Other => return Ok(UsualEnd::Passed(passed)),
+            };
+            if self.next_row(Some(cell.place.0), each)? == ControlFlow::Break(()) {
+                return Ok(UsualEnd::Done(ControlFlow::Break(())));
+            }
+            let bytes = usual.bytes();
+            if !self.add_usual(&cell, bytes, &formats)? {
+                let Some(value) = cell.value(bytes, &formats) else {
+                    return Ok(UsualEnd::Passed(passed));
+                };
+                self.add(cell.place, &value)?;
+            }
+            usual.skip(&cell);
+            passed += 1;
+        }
+    }
+
+    /// Finishes the current row if the next cell is in another one.
+    fn next_row(
+        &mut self,
+        next: Option<u32>,
+        each: &mut RecordHandler<'_>,
+    ) -> Result<ControlFlow<()>, ReadError> {
+        if self.at.is_none() || self.at == next {
+            self.at = next;
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.at = next;
+        if self.header.is_read {
+            self.count += 1;
+            return pass_on(&mut self.row, &self.header, self.count, each);
+        }
+        self.header.is_read = true;
+        self.header.check(self.name, self.info)?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn add(&mut self, place: (u32, u32), value: &DataRef<'_>) -> Result<(), ReadError> {
+        let as_text = || text(FieldType::Text, value).unwrap_or_default();
+        self.guard.check(place, as_text)?;
+        if self.header.is_read {
+            let (row, header) = (&mut self.row, &self.header);
+            add_cell(row, header, self.name, place, value, self.info)
+        } else {
+            self.header.add(place.1, value)
+        }
+    }
+
+    /// Adds a value that has the type of its column, as nearly all have. Returns false if it needs a closer look.
+    fn add_usual(
+        &mut self,
+        cell: &UsualCell,
+        bytes: &[u8],
+        formats: &NumberFormats,
+    ) -> Result<bool, ReadError> {
+        let column = self.header.column(cell.place.1);
+        let Some(column) = column.filter(|_| self.header.is_read) else {
+            return Ok(false);
+        };
+        let kind = COLUMNS[column].kind;
+        let Some(text) = cell.text(bytes) else {
+            return Ok(false);
+        };
+        let days = || text.parse::<f64>().unwrap_or_default();
+        let value = match (cell.content, kind) {
+            (UsualContent::Text { .. }, FieldType::Text) => unescape(&text).into_owned(),
+            (UsualContent::Boolean, FieldType::Boolean) => (text == "1").to_string(),
+            (UsualContent::Number, FieldType::Integer | FieldType::Decimal)
+                if formats.is_date(cell.format) == Some(false) && is_shortest(&text) =>
+            {
+                text.clone().into_owned()
+            }
+            (UsualContent::Number, FieldType::Date)
+                if formats.is_date(cell.format) == Some(true) =>
+            {
+                instant(days())
+            }
+            _ => return Ok(false),
+        };
+        let is_date = kind == FieldType::Date;
+        let shown = || {
+            if is_date {
+                days().to_string()
+            } else {
+                value.clone()
+            }
+        };
+        self.guard.check(cell.place, shown)?;
+        self.row.texts[column] = Some(value).filter(|value| !value.is_empty());
+        Ok(true)
+    }
+
+    /// Checks what the sheet must have at its end; returns the number of rows so far.
+    fn finish(mut self) -> Result<u64, ReadError> {
+        if !self.header.is_read {
+            self.header.check(self.name, self.info)?;
+        }
+        self.guard.finish()?;
+        Ok(self.count)
+    }
+}
+
+/// Returns whether a number of digits and a decimal point is written as short as possible, so that it stays the same
+/// as a float of 64 bits: that keeps fifteen digits.
+fn is_shortest(number: &str) -> bool {
+    let unsigned = number.strip_prefix('-').unwrap_or(number);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "1"));
+    unsigned.len() <= 16
+        && (whole == "0" || !whole.starts_with('0'))
+        && !fraction.ends_with('0')
+        && whole.len() <= 15
 }
 
 /// Checks that other programs can read the cells of a sheet without batches, if it is there.
@@ -124,8 +328,8 @@ impl<'a> SheetGuard<'a> {
         })
     }
 
-    fn check(&mut self, cell: &Cell<DataRef<'_>>) -> Result<(), ReadError> {
-        let place = cell.get_position();
+    /// Checks a cell with this text.
+    fn check(&mut self, place: (u32, u32), text: impl Fn() -> String) -> Result<(), ReadError> {
         if self.last.is_some_and(|last| last >= place) {
             return Err(altered(format!(
                 "the sheet `{}` has repeated or unordered cells, at {}",
@@ -134,8 +338,7 @@ impl<'a> SheetGuard<'a> {
             )));
         }
         self.last = Some(place);
-        let text = || text(FieldType::Text, cell.get_value()).unwrap_or_default();
-        if !self.facts.links.check(place, text) {
+        if !self.facts.links.check(place, &text) {
             return Err(altered(format!(
                 "the link in {} of the sheet `{}` does not lead to the address in the cell",
                 cell_name(place),
@@ -281,6 +484,13 @@ impl Header {
         }
     }
 
+    /// Returns the field of the column at `place`.
+    fn column(&self, place: u32) -> Option<usize> {
+        let mut columns = self.columns.iter();
+        let found = columns.find(|(known, _)| *known == place);
+        found.map(|(_, column)| *column)
+    }
+
     fn bits(&self) -> u32 {
         self.columns
             .iter()
@@ -316,15 +526,12 @@ fn add_cell(
     row: &mut PlainRow,
     header: &Header,
     sheet: &str,
-    cell: &Cell<DataRef<'_>>,
+    at: (u32, u32),
+    value: &DataRef<'_>,
     info: &mut FileInfo,
 ) -> Result<(), ReadError> {
-    let at = cell.get_position();
-    let place = at.1;
-    let value = cell.get_value();
-    let known = header.columns.iter().find(|(known, _)| *known == place);
-    let Some(&(_, column)) = known else {
-        if header.others.contains(&place) || text(FieldType::Text, value).is_none() {
+    let Some(column) = header.column(at.1) else {
+        if header.others.contains(&at.1) || text(FieldType::Text, value).is_none() {
             return Ok(());
         }
         let cell = cell_name(at);
@@ -458,10 +665,23 @@ fn instant(days: f64) -> String {
     let is_dated = |micros: &i64| DateTime::from_timestamp_micros(*micros).is_some();
     let micros = micros.filter(is_dated).map(shortest);
     let moment = micros.and_then(DateTime::from_timestamp_micros);
-    moment.map_or_else(
-        || days.to_string(),
-        |moment| moment.format("%Y-%m-%dT%H:%M:%S%.fZ").to_string(),
-    )
+    let Some(moment) = moment else {
+        return days.to_string();
+    };
+    // Nearly all of them; the general way takes far longer.
+    if moment.timestamp_subsec_micros() == 0 && (0..10_000).contains(&moment.year()) {
+        let (date, time) = (moment.date_naive(), moment.time());
+        return format!(
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+            date.year(),
+            date.month(),
+            date.day(),
+            time.hour(),
+            time.minute(),
+            time.second()
+        );
+    }
+    moment.format("%Y-%m-%dT%H:%M:%S%.fZ").to_string()
 }
 
 /// Undoes the escapes for characters that XML cannot store, such as `\u{1}`, and for text that looks like one.
@@ -542,6 +762,27 @@ mod tests {
             let written = super::text(kind, &value).unwrap_or_default();
             let found = wrong_type(kind, &value, &written);
             assert_eq!(found.is_none(), is_right, "{value:?} as {kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_number_stays_the_same_as_a_float() {
+        for (text, expected) in [
+            ("0", true),
+            ("-0", true),
+            ("87.5", true),
+            ("-0.000000000001", true),
+            ("999999999999999", true),
+            ("99999999999999.9", true),
+            ("87.50", false),
+            ("007", false),
+            ("1.0", false),
+            ("0.1234567890123456", false),
+            ("9999999999999999", false),
+        ] {
+            assert_eq!(is_shortest(text), expected, "{text}");
+            let float: f64 = text.parse().expect(text);
+            assert!(!expected || float.to_string() == text, "{text}");
         }
     }
 

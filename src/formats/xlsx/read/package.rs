@@ -55,8 +55,10 @@ pub(super) struct Package {
 }
 
 /// What a sheet of batches may contain.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SheetFacts {
+    /// The name of its part in lower case; `None` if readers might look for it elsewhere.
+    pub(super) part: Option<String>,
     pub(super) links: Links,
     /// The first and the last cell, if declared.
     pub(super) cells: Option<[(u32, u32); 2]>,
@@ -149,6 +151,19 @@ impl Package {
         let relation = relations.find(is_book)?;
         let book = resolve("", &relation.target);
         (self.parts.get(&book)?.root == "workbook").then_some(book)
+    }
+
+    /// Returns whether the sheets are where an export has them, and their texts in their cells.
+    fn has_usual_layout(&self) -> bool {
+        const BOOK: &str = "xl/workbook.xml";
+        let relations = self.parts.get(&relations_of(BOOK));
+        let relations = relations.map_or(&[][..], |part| &part.relations);
+        let is_plain = |relation: &Relation| {
+            let mut steps = relation.target.split('/');
+            steps.all(|step| !step.is_empty() && !step.starts_with('.') && !step.contains('\\'))
+        };
+        let has_texts = self.parts.values().any(|part| part.root == "sst");
+        self.book().as_deref() == Some(BOOK) && relations.iter().all(is_plain) && !has_texts
     }
 
     /// Returns the target of a relationship of `part`.
@@ -284,18 +299,14 @@ impl Package {
 
     /// Returns what the sheet `name` may contain.
     pub(super) fn sheet(&self, name: &str) -> Result<SheetFacts, String> {
-        let none = SheetFacts {
-            links: Links::default(),
-            cells: None,
-        };
         let Some(book) = self.book() else {
-            return Ok(none);
+            return Ok(SheetFacts::default());
         };
         let sheets = &self.parts[&book].sheets;
         let relation = sheets.iter().find(|(known, _)| known == name);
         let path = relation.and_then(|(_, relation)| self.target(&book, relation));
         let Some((path, sheet)) = path.and_then(|path| self.parts.get_key_value(&path)) else {
-            return Ok(none);
+            return Ok(SheetFacts::default());
         };
         if sheet.merged {
             return Err(format!(
@@ -334,6 +345,7 @@ impl Package {
             }
         }
         Ok(SheetFacts {
+            part: self.has_usual_layout().then(|| path.clone()),
             links: Links::new(targets),
             cells,
         })

@@ -47,7 +47,10 @@ impl WellFormed {
     /// Checks the characters of the next bytes.
     pub(super) fn characters(&mut self, bytes: &[u8]) -> Result<(), String> {
         let is_foreign = |byte: &u8| *byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
-        if bytes.iter().any(is_foreign) {
+        // Without an early end, many bytes are compared at once.
+        let has_foreign =
+            |bytes: &[u8]| bytes.iter().fold(false, |any, byte| any | is_foreign(byte));
+        if bytes.chunks(4096).any(has_foreign) {
             return Err(broken());
         }
         if self.partial.is_empty() && bytes.is_ascii() {
@@ -60,6 +63,14 @@ impl WellFormed {
         };
         self.partial.drain(..rest);
         if is_cut { Ok(()) } else { Err(broken()) }
+    }
+
+    /// Returns whether the next tag or text is directly in a row of a sheet.
+    pub(super) fn is_in_row(&self) -> bool {
+        self.open == [0, 9, 18]
+            && self.names == b"worksheetsheetDatarow"
+            && self.is_spreadsheet
+            && self.reference.is_none()
     }
 
     /// Checks text between tags: each `&` must start a valid reference.

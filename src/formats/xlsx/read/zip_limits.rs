@@ -7,9 +7,11 @@ use std::io::{self, Read, Seek};
 
 use memchr::{memchr, memchr3};
 use zip::ZipArchive;
+use zip::read::ZipFile;
 
 use super::markup::attribute;
 use super::package::{Package, PackagePart, Relation, SheetLink};
+use super::usual::{self, UsualCell, UsualContent};
 use super::values;
 use super::wellformed::WellFormed;
 use super::zip_structure;
@@ -52,8 +54,7 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
         let part = archive
             .by_index(place)
             .map_err(|error| broken(format!("the spreadsheet cannot be unpacked: {error}")))?;
-        let name = String::from_utf8_lossy(part.name_raw());
-        let name = name.to_lowercase().replace('\\', "/");
+        let name = part_name(&part);
         let is_sheet = name.contains("worksheets/") && !name.contains("/_rels/");
         let limits = ZipLimits {
             bytes: if is_sheet { total } else { PART },
@@ -74,6 +75,25 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
     }
     package.check().map_err(broken)?;
     Ok(package)
+}
+
+/// Returns the name of a part in lower case.
+fn part_name(part: &ZipFile<'_, impl Read>) -> String {
+    let name = String::from_utf8_lossy(part.name_raw());
+    name.to_lowercase().replace('\\', "/")
+}
+
+/// Opens the part whose name in lower case is `name`.
+pub(super) fn find_part<'a, R: Read + Seek>(
+    archive: &'a mut ZipArchive<R>,
+    name: &str,
+) -> Option<ZipFile<'a, R>> {
+    let mut places = 0..archive.len();
+    let place = places.find(|place| {
+        let part = archive.by_index_raw(*place);
+        part.is_ok_and(|part| part_name(&part) == name)
+    })?;
+    archive.by_index(place).ok()
 }
 
 struct ZipLimits {
@@ -173,12 +193,7 @@ impl Measure {
         if size > limit {
             return Err(format!("unpacks to more than {} MiB", limit >> 20));
         }
-        match self.cell {
-            Some(start) if self.bytes - start > CELL => {
-                Err(format!("has a cell of more than {} MiB", CELL >> 20))
-            }
-            _ => Ok(()),
-        }
+        self.check_cell(self.bytes)
     }
 
     /// Scans some bytes, tag by tag.
@@ -188,16 +203,14 @@ impl Measure {
         while at < bytes.len() {
             let rest = &bytes[at..];
             match self.state {
-                XmlState::Text => {
-                    let Some(found) = memchr(b'<', rest) else {
-                        self.keep_text(rest, limits)?;
-                        break;
-                    };
-                    self.keep_text(&rest[..found], limits)?;
-                    at += found + 1;
-                    self.state = XmlState::Tag;
-                    self.kept.clear();
+                XmlState::Text if limits.tags && self.xml.is_in_row() => {
+                    let usual = self.scan_usual(rest, start + at as u64)?;
+                    at += usual;
+                    if usual == 0 {
+                        at += self.scan_text(rest, limits)?;
+                    }
                 }
+                XmlState::Text => at += self.scan_text(rest, limits)?,
                 XmlState::Tag => at += self.scan_tag(rest, start + at as u64, limits)?,
                 XmlState::Quoted(quote) => {
                     let Some(found) = memchr(quote, rest) else {
@@ -224,6 +237,62 @@ impl Measure {
         }
         self.bytes = start + bytes.len() as u64;
         Ok(())
+    }
+
+    /// Continues in text, up to the next tag; returns the number of bytes.
+    fn scan_text(&mut self, rest: &[u8], limits: &ZipLimits) -> Result<usize, String> {
+        let Some(found) = memchr(b'<', rest) else {
+            self.keep_text(rest, limits)?;
+            return Ok(rest.len());
+        };
+        self.keep_text(&rest[..found], limits)?;
+        self.state = XmlState::Tag;
+        self.kept.clear();
+        Ok(found + 1)
+    }
+
+    /// Passes over cells and rows in the usual notation, which need no closer look; returns the number of bytes.
+    fn scan_usual(&mut self, bytes: &[u8], place: u64) -> Result<usize, String> {
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            let (tag_end, length) = if let Some(cell) = UsualCell::parse(rest) {
+                // References are checked one by one.
+                if memchr(b'&', &rest[cell.value.clone()]).is_some() {
+                    return Ok(at);
+                }
+                self.content = match cell.content {
+                    UsualContent::Empty | UsualContent::Number => CellContent::Number,
+                    UsualContent::Boolean => CellContent::Other,
+                    UsualContent::Text { .. } => CellContent::Text,
+                };
+                self.part.last_format = self.part.last_format.max(cell.format.map(u64::from));
+                (cell.tag_end, cell.length)
+            } else if let Some(length) = usual::next_row(rest) {
+                (length - 1, length)
+            } else {
+                return Ok(at);
+            };
+            self.start_cell(place + (at + tag_end) as u64)?;
+            at += length;
+        }
+    }
+
+    /// Checks the size of what ends with a tag at `place`, which is the first of a cell or a row.
+    fn start_cell(&mut self, place: u64) -> Result<(), String> {
+        self.check_cell(place)?;
+        self.cell = self.cell.and(Some(place));
+        Ok(())
+    }
+
+    /// Checks the size of the current cell, which reaches to `place`.
+    fn check_cell(&self, place: u64) -> Result<(), String> {
+        match self.cell {
+            Some(start) if place - start > CELL => {
+                Err(format!("has a cell of more than {} MiB", CELL >> 20))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Continues in a tag; returns the number of bytes.
@@ -403,17 +472,13 @@ impl Measure {
         self.state = XmlState::Text;
         let tag = std::mem::take(&mut self.kept);
         let local = local_name(&tag);
-        if let Some(start) = self.cell {
-            // Checked at each tag, because one read may contain many cells.
-            if place - start > CELL {
-                return Err(format!("has a cell of more than {} MiB", CELL >> 20));
-            }
-            match local {
-                b"c" | b"row" => self.cell = Some(place),
-                // The rest is not read cell by cell.
-                _ if local.ends_with(b"sheetData") && local[0] == b'/' => self.cell = None,
-                _ => {}
-            }
+        // Checked at each tag, because one read may contain many cells.
+        self.check_cell(place)?;
+        match local {
+            b"c" | b"row" => self.start_cell(place)?,
+            // The rest is not read cell by cell.
+            _ if local.ends_with(b"sheetData") && local[0] == b'/' => self.cell = None,
+            _ => {}
         }
         if limits.texts {
             match local {
