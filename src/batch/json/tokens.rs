@@ -193,10 +193,7 @@ fn any_decimal(text: &[u8]) -> Option<usize> {
 #[inline(always)]
 pub(super) fn short_decimal(text: &[u8; 8]) -> Option<usize> {
     /// The last bytes of the number.
-    const SHAPE: u64 = u64::from_le_bytes(*b"00000.00");
-    /// What leaves the top bit clear, if it is added to the difference of a byte from its shape: at most nine, or
-    /// nothing for the point.
-    const LIMITS: u64 = ONES * (0x7f - 9) + (9 << 40);
+    const PATTERN: BytePattern = BytePattern::new(*b"00000.00");
     let word = u64::from_le_bytes(*text);
     let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
     let length = quotes.trailing_zeros() as usize / 8;
@@ -205,58 +202,67 @@ pub(super) fn short_decimal(text: &[u8; 8]) -> Option<usize> {
     }
     // The number moves to the end of the word. Bytes before it are zero.
     let before = 64 - 8 * length;
-    let difference = (word << before) ^ (SHAPE >> before << before);
-    let fits = (difference.wrapping_add(LIMITS) | difference) & TOPS == 0;
-    fits.then_some(length)
+    let difference = (word << before) ^ (PATTERN.word >> before << before);
+    PATTERN.allows(difference).then_some(length)
+}
+
+/// Eight bytes, where `0` stands for any digit.
+struct BytePattern {
+    word: u64,
+    /// What leaves the top bit of a byte clear if it is added to an allowed difference from the pattern.
+    limits: u64,
+}
+
+impl BytePattern {
+    const fn new(bytes: [u8; 8]) -> Self {
+        let mut limits = [0x7f; 8];
+        let mut place = 0;
+        while place < bytes.len() {
+            if bytes[place] == b'0' {
+                limits[place] -= 9;
+            }
+            place += 1;
+        }
+        Self {
+            word: u64::from_le_bytes(bytes),
+            limits: u64::from_le_bytes(limits),
+        }
+    }
+
+    /// Returns whether bytes that differ from the pattern in these bits match it.
+    #[inline]
+    fn allows(&self, difference: u64) -> bool {
+        (difference.wrapping_add(self.limits) | difference) & TOPS == 0
+    }
+
+    #[inline]
+    fn fits(&self, bytes: &[u8]) -> bool {
+        let word = bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        word.is_some_and(|word| self.allows(word ^ self.word))
+    }
 }
 
 /// Returns the length of the date in quotes at the start of `text`.
 #[inline]
 pub(super) fn date(text: &[u8]) -> Option<usize> {
-    let (shape, rest) = text.split_first_chunk::<20>()?;
-    let [
-        b'"',
-        year @ ..,
-        b'-',
-        _,
-        _,
-        b'-',
-        _,
-        _,
-        b'T',
-        _,
-        _,
-        b':',
-        _,
-        _,
-        b':',
-        _,
-        _,
-    ] = shape
-    else {
+    const DAY: BytePattern = BytePattern::new(*b"0000-00-");
+    const MINUTE: BytePattern = BytePattern::new(*b"00T00:00");
+    const TIME: BytePattern = BytePattern::new(*b"00:00:00");
+    let (date, rest) = text.split_first_chunk::<20>()?;
+    let has_pattern = date[0] == b'"'
+        && DAY.fits(&date[1..])
+        && MINUTE.fits(&date[9..])
+        && TIME.fits(&date[12..]);
+    if !has_pattern {
         return None;
-    };
-    let two = |position: usize| {
-        let [tens, ones] = [shape[position], shape[position + 1]];
-        let both = tens.is_ascii_digit() && ones.is_ascii_digit();
-        // A value that is not a number is out of range.
-        if both {
-            (tens - b'0') * 10 + ones - b'0'
-        } else {
-            u8::MAX
-        }
-    };
+    }
+    let two = |place: usize| (date[place] - b'0') * 10 + (date[place + 1] - b'0');
     let (month, day) = (two(6), two(9));
     let is_day = (1..=28).contains(&day)
         || (29..=30).contains(&day) && month != 2
         || day == 31 && has_31_days(month)
         || day == 29 && is_leap_year(two(1), two(3));
-    let fits = digits(year) == 4
-        && (1..=12).contains(&month)
-        && is_day
-        && two(12) < 24
-        && two(15) < 60
-        && two(18) < 60;
+    let fits = (1..=12).contains(&month) && is_day && two(12) < 24 && two(15) < 60 && two(18) < 60;
     if !fits {
         return None;
     }
