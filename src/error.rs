@@ -155,6 +155,21 @@ impl Failure {
         }
     }
 
+    /// A mistake in what the user wrote, and what to write instead.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message).hint(hint)
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the message and the hint.
+    #[cfg(test)]
+    pub(crate) fn into_texts(self) -> (String, String) {
+        (self.message, self.hint.unwrap_or_default())
+    }
+
     /// Replaces the message.
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();

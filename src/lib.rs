@@ -88,7 +88,7 @@ fn run_with(context: &Context, args: &[OsString], early: cli::Early) -> u8 {
                 Err(error) => terminal::report(&error),
             }
         }
-        Err(error) => terminal::report_usage(&error),
+        Err(error) => terminal::report_usage(error),
     }
 }
 

@@ -10,7 +10,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 use super::version;
-use crate::terminal::{Stop, UsageError};
+use crate::error::Failure;
+use crate::terminal::Stop;
 use crate::text::nearest;
 
 /// Explains what clap found wrong with `args`, the arguments of `program`.
@@ -60,7 +61,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    fn mistake(&self, error: &clap::Error) -> UsageError {
+    fn mistake(&self, error: &clap::Error) -> Failure {
         let texts = |kind| texts(error, kind);
         let text = |kind| texts(kind).into_iter().next().unwrap_or_default();
         let given = text(ContextKind::InvalidArg);
@@ -81,40 +82,40 @@ impl Line<'_> {
             ErrorKind::InvalidSubcommand => {
                 self.unknown_command(&text(ContextKind::InvalidSubcommand))
             }
-            ErrorKind::MissingSubcommand => UsageError::new("no command was given", self.help()),
+            ErrorKind::MissingSubcommand => Failure::usage("no command was given", self.help()),
             ErrorKind::ArgumentConflict => self.conflict(&given, &texts(ContextKind::PriorArg)),
             ErrorKind::MissingRequiredArgument => self.missing(&texts(ContextKind::InvalidArg)),
             ErrorKind::TooManyValues => {
-                UsageError::new(format!("{} takes no value", self.name(&given)), self.help())
+                Failure::usage(format!("{} takes no value", self.name(&given)), self.help())
             }
-            ErrorKind::InvalidUtf8 => UsageError::new(
+            ErrorKind::InvalidUtf8 => Failure::usage(
                 "an argument or a variable is not text in UTF-8",
                 self.help(),
             ),
-            _ => UsageError::new(first_paragraph(error), self.help()),
+            _ => Failure::usage(first_paragraph(error), self.help()),
         }
     }
 
-    fn missing_value(&self, given: &str, valid: &[String]) -> UsageError {
+    fn missing_value(&self, given: &str, valid: &[String]) -> Failure {
         let name = self.name(given);
         let hint = if valid.is_empty() {
             format!("write `{}`", given.replace(['<', '>'], ""))
         } else {
             format!("available values: {}", valid.join(", "))
         };
-        UsageError::new(format!("{name} needs a value"), hint)
+        Failure::usage(format!("{name} needs a value"), hint)
     }
 
-    fn wrong_choice(&self, given: &str, value: &str, valid: &[String]) -> UsageError {
+    fn wrong_choice(&self, given: &str, value: &str, valid: &[String]) -> Failure {
         let mistake = self.wrong_value(given, value, &listed(valid, "or"));
         match nearest(value, valid.iter().map(String::as_str)) {
-            Some(name) => UsageError::new(mistake.message, format!("did you mean `{name}`?")),
+            Some(name) => Failure::usage(mistake.message(), format!("did you mean `{name}`?")),
             None => mistake,
         }
     }
 
     /// Names the flag or the variable that a value came from, and what the value must be.
-    fn wrong_value(&self, given: &str, value: &str, expected: &str) -> UsageError {
+    fn wrong_value(&self, given: &str, value: &str, expected: &str) -> Failure {
         let arg = self.arg(given);
         let choices: Vec<String> = arg
             .map(Arg::get_possible_values)
@@ -138,10 +139,10 @@ impl Line<'_> {
             || self.help(),
             |variable| format!("change {variable}, or unset it to use the default"),
         );
-        UsageError::new(message, hint)
+        Failure::usage(message, hint)
     }
 
-    fn unknown_flag(&self, given: &str) -> UsageError {
+    fn unknown_flag(&self, given: &str) -> Failure {
         if let Some(mistake) = self.value_with_a_dash(given) {
             return mistake;
         }
@@ -152,7 +153,7 @@ impl Line<'_> {
         let known = longs(self.command);
         if known.iter().any(|known| known == name) {
             let hint = format!("write `{} {given}`", self.command_path());
-            return UsageError::new(format!("`{given}` must follow the command"), hint);
+            return Failure::usage(format!("`{given}` must follow the command"), hint);
         }
         let order = if self.command.has_subcommands() {
             "; write it after the command"
@@ -170,11 +171,11 @@ impl Line<'_> {
                 format!("`{given}` is a flag of the commands {commands}{order}")
             }
         };
-        UsageError::new(message, hint)
+        Failure::usage(message, hint)
     }
 
     /// Explains a value that clap took for a flag, without quoting it: it may be a secret.
-    fn value_with_a_dash(&self, given: &str) -> Option<UsageError> {
+    fn value_with_a_dash(&self, given: &str) -> Option<Failure> {
         let place = self.args.iter().position(|arg| arg.starts_with(given))?;
         let before = self.args.get(place.checked_sub(1)?)?;
         let flag = self.flag(before)?;
@@ -183,12 +184,12 @@ impl Line<'_> {
             .is_some_and(|range| range.min_values() > 0);
         needs_value.then(|| {
             let hint = format!("if the value starts with `-`, write `{before}=VALUE`");
-            UsageError::new(format!("`{before}` needs a value"), hint)
+            Failure::usage(format!("`{before}` needs a value"), hint)
         })
     }
 
     /// Explains a flag with one dash. clap reads `-since` as the letters of short flags.
-    fn unknown_letter(&self, given: &str) -> UsageError {
+    fn unknown_letter(&self, given: &str) -> Failure {
         let known = longs(self.command);
         let meant = self.args.iter().find_map(|word| {
             let name = word.strip_prefix('-')?.split('=').next()?;
@@ -197,15 +198,15 @@ impl Line<'_> {
         });
         let command = self.command_name();
         match meant {
-            Some(name) => UsageError::new(
+            Some(name) => Failure::usage(
                 format!("{command} has no flag `-{name}`"),
                 format!("did you mean `--{name}`?"),
             ),
-            None => UsageError::new(format!("{command} has no flag `{given}`"), self.help()),
+            None => Failure::usage(format!("{command} has no flag `{given}`"), self.help()),
         }
     }
 
-    fn unknown_word(&self, word: &str) -> UsageError {
+    fn unknown_word(&self, word: &str) -> Failure {
         let message = match self.quoted_word(word) {
             Some(word) => format!("unexpected argument {word}"),
             None => "unexpected argument (not shown: it may contain a secret)".to_owned(),
@@ -229,10 +230,10 @@ impl Line<'_> {
         } else {
             self.help()
         };
-        UsageError::new(message, hint)
+        Failure::usage(message, hint)
     }
 
-    fn unknown_command(&self, word: &str) -> UsageError {
+    fn unknown_command(&self, word: &str) -> Failure {
         let parent = self.command_path();
         let names: Vec<&str> = self
             .command
@@ -247,25 +248,25 @@ impl Line<'_> {
             Some(word) => format!("{} has no command {word}", self.command_name()),
             None => format!("{} has no such command", self.command_name()),
         };
-        UsageError::new(message, hint)
+        Failure::usage(message, hint)
     }
 
-    fn conflict(&self, given: &str, others: &[String]) -> UsageError {
+    fn conflict(&self, given: &str, others: &[String]) -> Failure {
         let name = self.name(given);
         if others.iter().all(|other| other == given) {
-            return UsageError::new(
+            return Failure::usage(
                 format!("{name} is given more than once"),
                 "keep one of them",
             );
         }
         let others: Vec<String> = others.iter().map(|other| self.name(other)).collect();
-        UsageError::new(
+        Failure::usage(
             format!("{name} cannot be used with {}", listed(&others, "or")),
             "use only one of them",
         )
     }
 
-    fn missing(&self, names: &[String]) -> UsageError {
+    fn missing(&self, names: &[String]) -> Failure {
         let needed: Vec<String> = names.iter().map(|name| self.name(name)).collect();
         let needed = listed(&needed, "and");
         let flag = names.first().and_then(|name| {
@@ -275,8 +276,8 @@ impl Line<'_> {
         });
         let are = if names.len() > 1 { "are" } else { "is" };
         match flag {
-            Some(flag) => UsageError::new(format!("`{flag}` needs {needed}"), self.help()),
-            None => UsageError::new(format!("{needed} {are} missing"), self.example()),
+            Some(flag) => Failure::usage(format!("`{flag}` needs {needed}"), self.help()),
+            None => Failure::usage(format!("{needed} {are} missing"), self.example()),
         }
     }
 
@@ -444,18 +445,20 @@ mod tests {
     use crate::cli::parse;
     use crate::terminal::When;
 
-    fn mistake(line: &[&str]) -> UsageError {
+    /// Returns the message and the hint.
+    fn mistake(line: &[&str]) -> (String, String) {
         let args = std::iter::once(&"trayscan").chain(line);
         let args: Vec<OsString> = args.map(OsString::from).collect();
         match parse(&args, When::Never) {
-            Err(Stop::Mistake(mistake)) => mistake,
+            Err(Stop::Mistake(mistake)) => mistake.into_texts(),
             other => panic!("{line:?}: {other:?}"),
         }
     }
 
     fn check(cases: &[(&[&str], &str, &str)]) {
         for (line, message, hint) in cases {
-            assert_eq!(mistake(line), UsageError::new(*message, *hint), "{line:?}");
+            let expected = ((*message).to_owned(), (*hint).to_owned());
+            assert_eq!(mistake(line), expected, "{line:?}");
         }
     }
 
@@ -554,7 +557,7 @@ mod tests {
 
     #[test]
     fn unexpected_arguments_are_explained() {
-        let hint = |line: &[&str]| mistake(line).hint;
+        let hint = |line: &[&str]| mistake(line).1;
         assert_eq!(
             hint(&["export", "--allow-http", "true"]),
             "write the value with `=`, such as `--allow-http=true`"

@@ -7,7 +7,7 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::file::{self, ChosenProfile};
 use super::path::{others_may_read, warn_readable};
-use super::profile::{ConfigFile, Profile};
+use super::profile::{ConfigFile, Profile, in_file};
 use super::settings::{Given, Settings};
 use super::typed::typed_value;
 use crate::error::{Failure, Kind};
@@ -48,7 +48,7 @@ impl ConfigDocument {
         };
         let text = before.as_deref().unwrap_or_default();
         let file = ConfigFile::parse(text).and_then(|file| file.targets().map(|_| file));
-        let file = file.map_err(|problem| problem.in_file(&path))?;
+        let file = file.map_err(|mistake| in_file(mistake, &path))?;
         let mut document: DocumentMut = text.parse().map_err(|_| unsupported(&path))?;
         if document.is_empty() {
             move_comments_to_top(&mut document);

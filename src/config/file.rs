@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::path::{others_may_read, warn_readable};
-use super::profile::{ConfigFile, ConfigProblem, Profile};
+use super::profile::{ConfigFile, Profile, in_file};
 use crate::analysis::Targets;
 use crate::client::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
@@ -61,7 +61,7 @@ pub(super) fn read(path: Option<&Path>, requested: Option<&str>) -> Result<Chose
     let file = ConfigFile::parse(&text);
     let has_secret = file.as_ref().is_ok_and(ConfigFile::has_secret);
     let chosen = file.and_then(|file| choose(file, requested));
-    let chosen = chosen.map_err(|problem| problem.in_file(&place))?;
+    let chosen = chosen.map_err(|mistake| in_file(mistake, &place))?;
     if has_secret && others_may_read(&place) {
         warn_readable(&place);
     }
@@ -101,7 +101,7 @@ fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
     }
 }
 
-fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile, ConfigProblem> {
+fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile, Failure> {
     let targets = file.targets()?;
     let preferred = file.default_profile.as_deref();
     let name = requested.or(preferred).unwrap_or("default").to_owned();
@@ -125,7 +125,7 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
                 Some(meant) => format!("did you mean `{meant}`? {available}"),
                 None => available,
             };
-            Err(ConfigProblem::new(format!("no profile `{name}`"), hint))
+            Err(Failure::usage(format!("no profile `{name}`"), hint))
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     fn choose(text: &str, requested: Option<&str>) -> Result<ChosenProfile, (String, String)> {
         let file = ConfigFile::parse(text);
         file.and_then(|file| super::choose(file, requested))
-            .map_err(|problem| (problem.message, problem.hint))
+            .map_err(Failure::into_texts)
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::analysis::{Target, Targets};
 use crate::batch::Zone;
 use crate::client::Api;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::text;
 
 /// The keys of [`ConfigFile`].
@@ -69,12 +69,12 @@ pub(crate) struct Profile {
 
 impl Profile {
     /// Reads the settings in `table`.
-    pub(crate) fn read(table: Table) -> Result<Self, ConfigProblem> {
+    pub(crate) fn read(table: Table) -> Result<Self, Failure> {
         read(table, |_| None)
     }
 
     /// Checks one value of a profile.
-    pub(super) fn check(key: &str, value: Value) -> Result<(), ConfigProblem> {
+    pub(super) fn check(key: &str, value: Value) -> Result<(), Failure> {
         let nested = |key: &str, value| Value::Table(Table::from_iter([(key.to_owned(), value)]));
         let profiles = nested("default", nested(key, value));
         let file = Table::from_iter([("profiles".to_owned(), profiles)]);
@@ -102,8 +102,8 @@ struct TargetTable {
 
 impl ConfigFile {
     /// Parses a config file.
-    pub(super) fn parse(text: &str) -> Result<Self, ConfigProblem> {
-        let table = text.parse().map_err(|error| syntax_problem(text, &error))?;
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let table = text.parse().map_err(|error| syntax_mistake(text, &error))?;
         read(table, |path| line_of(text, path))
     }
 
@@ -114,12 +114,12 @@ impl ConfigFile {
     }
 
     /// Returns the targets; a crop may be named only once, whatever the case.
-    pub(super) fn targets(&self) -> Result<Targets, ConfigProblem> {
+    pub(super) fn targets(&self) -> Result<Targets, Failure> {
         let mut crops: Vec<(String, Target)> = Vec::new();
         for (crop, target) in &self.targets {
             let name = crop.to_lowercase();
             if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
-                return Err(ConfigProblem::new(
+                return Err(Failure::usage(
                     format!("`targets.{crop}` appears twice"),
                     "upper and lower case are the same: keep one of them",
                 ));
@@ -139,7 +139,7 @@ impl ConfigFile {
 fn read<T: DeserializeOwned>(
     table: Table,
     line: impl Fn(&[&str]) -> Option<usize>,
-) -> Result<T, ConfigProblem> {
+) -> Result<T, Failure> {
     let table = Value::Table(table);
     serde_path_to_error::deserialize(table.clone()).map_err(|error| {
         let keys = error.path().iter().map_while(|segment| match segment {
@@ -147,11 +147,14 @@ fn read<T: DeserializeOwned>(
             _ => None,
         });
         let path: Vec<&str> = keys.collect();
-        let mut problem = ConfigProblem::at(&path, &table);
-        if let Some(line) = line(&path) {
-            problem.message = format!("{} on line {line}", problem.message);
+        let mistake = mistake_at(&path, &table);
+        match line(&path) {
+            Some(line) => {
+                let message = format!("{mistake} on line {line}");
+                mistake.with_message(message)
+            }
+            None => mistake,
         }
-        problem
     })
 }
 
@@ -175,15 +178,15 @@ fn line_at(text: &str, start: usize) -> usize {
 }
 
 /// Names the line of a mistake. The error's own text would quote it.
-fn syntax_problem(text: &str, error: &toml::de::Error) -> ConfigProblem {
+fn syntax_mistake(text: &str, error: &toml::de::Error) -> Failure {
     let start = error.span().map_or(0, |span| span.start);
     let line = line_at(text, start);
     // The error has no other mark of this case; a test pins the wording.
     if error.message().contains("duplicate key") {
         let message = format!("duplicate key or table on line {line}");
-        return ConfigProblem::new(message, "keep one of them");
+        return Failure::usage(message, "keep one of them");
     }
-    ConfigProblem::new(
+    Failure::usage(
         format!("invalid TOML on line {line}"),
         "write text in quotes: key = \"value\"",
     )
@@ -249,73 +252,57 @@ fn percentage<'de, D: Deserializer<'de>, const MOST: u32>(
     within.map(Some).ok_or_else(|| D::Error::custom(INVALID))
 }
 
-/// What is wrong in a config file, and what to do.
-#[derive(Debug)]
-pub(crate) struct ConfigProblem {
-    pub(super) message: String,
-    pub(super) hint: String,
+/// Adds the name of the config file to a mistake in it.
+pub(super) fn in_file(mistake: Failure, path: &Path) -> Failure {
+    let message = format!("{mistake} in the config file `{}`", path.display());
+    mistake.with_message(message)
 }
 
-impl ConfigProblem {
-    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: hint.into(),
+/// Returns the mistake at the key `path` of `table`.
+fn mistake_at(path: &[&str], table: &Value) -> Failure {
+    let value = path.iter().try_fold(table, |table, key| table.get(key));
+    let table_hint = match path.first() {
+        Some(&"targets") => "write `[targets.\"Tomato\"]`, and below it `usable_rate_min = 90`",
+        _ => "write `[profiles.default]`, and the settings below it",
+    };
+    let settings = SETTINGS.map(|info| info.key);
+    match *path {
+        ["default_profile"] => invalid_value(path, TEXT),
+        ["profiles" | "targets"] | ["profiles" | "targets", _] => {
+            Failure::usage(format!("`{}` is not a table", path.join(".")), table_hint)
         }
-    }
-
-    /// Returns the failure, which names the file.
-    pub(super) fn in_file(self, path: &Path) -> Failure {
-        let message = format!("{} in the config file `{}`", self.message, path.display());
-        Failure::new(Kind::Usage, message).hint(self.hint)
-    }
-
-    /// Returns the problem at the key `path` of `table`.
-    fn at(path: &[&str], table: &Value) -> Self {
-        let value = path.iter().try_fold(table, |table, key| table.get(key));
-        let table_hint = match path.first() {
-            Some(&"targets") => "write `[targets.\"Tomato\"]`, and below it `usable_rate_min = 90`",
-            _ => "write `[profiles.default]`, and the settings below it",
-        };
-        let settings = SETTINGS.map(|info| info.key);
-        match *path {
-            ["default_profile"] => Self::invalid(path, TEXT),
-            ["profiles" | "targets"] | ["profiles" | "targets", _] => {
-                Self::new(format!("`{}` is not a table", path.join(".")), table_hint)
+        [key] if settings.contains(&key) => Failure::usage(
+            format!("unknown key `{key}` outside a profile"),
+            "put it below `[profiles.default]`; only `default_profile` belongs above it",
+        ),
+        ["profiles", _, key, ..] => match SETTINGS.iter().find(|info| info.key == key) {
+            Some(info) => invalid_value(path, &expected(info, value)),
+            None => unknown_key(path, &settings),
+        },
+        ["targets", _, key, ..] => match TARGET_KEYS.iter().find(|(known, _)| *known == key) {
+            Some((_, most)) => {
+                let expected = format!("a percentage from 0 to {most}, such as `{key} = 90`");
+                invalid_value(path, &expected)
             }
-            [key] if settings.contains(&key) => Self::new(
-                format!("unknown key `{key}` outside a profile"),
-                "put it below `[profiles.default]`; only `default_profile` belongs above it",
-            ),
-            ["profiles", _, key, ..] => match SETTINGS.iter().find(|info| info.key == key) {
-                Some(info) => Self::invalid(path, &expected(info, value)),
-                None => Self::unknown(path, &settings),
-            },
-            ["targets", _, key, ..] => match TARGET_KEYS.iter().find(|(known, _)| *known == key) {
-                Some((_, most)) => {
-                    let expected = format!("a percentage from 0 to {most}, such as `{key} = 90`");
-                    Self::invalid(path, &expected)
-                }
-                None => Self::unknown(path, &TARGET_KEYS.map(|(known, _)| known)),
-            },
-            _ => Self::unknown(path, &FILE_KEYS),
-        }
+            None => unknown_key(path, &TARGET_KEYS.map(|(known, _)| known)),
+        },
+        _ => unknown_key(path, &FILE_KEYS),
     }
+}
 
-    pub(super) fn invalid(path: &[&str], expected: &str) -> Self {
-        let message = format!("invalid value for `{}`", path.join("."));
-        Self::new(message, format!("it must be {expected}"))
-    }
+pub(super) fn invalid_value(path: &[&str], expected: &str) -> Failure {
+    let message = format!("invalid value for `{}`", path.join("."));
+    Failure::usage(message, format!("it must be {expected}"))
+}
 
-    pub(super) fn unknown(path: &[&str], known: &[&str]) -> Self {
-        let key = path.last().copied().unwrap_or_default();
-        let available = format!("available keys: {}", known.join(", "));
-        let hint = match text::nearest(key, known.iter().copied()) {
-            Some(nearest) => format!("did you mean `{nearest}`? {available}"),
-            None => available,
-        };
-        Self::new(format!("unknown key `{}`", path.join(".")), hint)
-    }
+pub(super) fn unknown_key(path: &[&str], known: &[&str]) -> Failure {
+    let key = path.last().copied().unwrap_or_default();
+    let available = format!("available keys: {}", known.join(", "));
+    let hint = match text::nearest(key, known.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`? {available}"),
+        None => available,
+    };
+    Failure::usage(format!("unknown key `{}`", path.join(".")), hint)
 }
 
 const TEXT: &str = "text in quotes, such as \"abc\"";
@@ -348,8 +335,7 @@ mod tests {
 
     fn explained(text: &str) -> (String, String) {
         let file = ConfigFile::parse(text).and_then(|file| file.targets().map(drop));
-        let ConfigProblem { message, hint } = file.expect_err(text);
-        (message, hint)
+        file.expect_err(text).into_texts()
     }
 
     /// Adds the line of the mistake, which is on the last line of `text`. Of a crop that appears twice no line is named.

@@ -5,7 +5,7 @@ use std::path::Path;
 use toml_edit::Value;
 
 use super::path::absolute;
-use super::profile::{ConfigProblem, Profile};
+use super::profile::{Profile, unknown_key};
 use super::table::{FlagValue, SETTINGS};
 use crate::client::BaseUrl;
 use crate::error::{Failure, Kind};
@@ -22,20 +22,18 @@ pub(super) fn typed_value(key: &str, value: &str) -> Result<Value, Failure> {
         let keys = SETTINGS.iter().map(|info| info.key);
         let keys = keys.filter(|key| *key != "client_secret");
         let keys: Vec<&str> = keys.chain(["default_profile"]).collect();
-        let ConfigProblem { message, hint } = ConfigProblem::unknown(&[key], &keys);
-        return Err(Failure::new(Kind::Usage, message).hint(hint));
+        return Err(unknown_key(&[key], &keys));
     };
-    let refuse = |hint: String| {
-        let message = format!("`config set {key}`: the value `{value}` is invalid");
-        Failure::new(Kind::Usage, message).hint(hint)
-    };
+    let refused = || format!("`config set {key}`: the value `{value}` is invalid");
+    let refuse = |hint: String| Failure::usage(refused(), hint);
     let text = toml::Value::from(value);
     let read = match info.value {
         FlagValue::Number { .. } => value.parse().map_or(text, toml::Value::Integer),
         FlagValue::Boolean => value.parse().map_or(text, toml::Value::Boolean),
         _ => text,
     };
-    Profile::check(key, read.clone()).map_err(|problem| refuse(problem.hint))?;
+    let checked = Profile::check(key, read.clone());
+    checked.map_err(|mistake| mistake.with_message(refused()))?;
     match (info.value, &read) {
         (FlagValue::Number { least, example }, toml::Value::Integer(number)) => {
             if *number < i64::from(least) {

@@ -20,21 +20,8 @@ pub(crate) enum Stop {
     Help(String),
     /// No command was given. Contains the help with styles, for standard error.
     NoCommand(String),
-    Mistake(UsageError),
-}
-
-/// A mistake on the command line or in an environment variable.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct UsageError {
-    pub(crate) message: String,
-    pub(crate) hint: String,
-}
-
-impl UsageError {
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let (message, hint) = (message.into(), hint.into());
-        Self { message, hint }
-    }
+    /// A mistake on the command line or in an environment variable.
+    Mistake(Failure),
 }
 
 /// Prints `error` to standard error and returns its exit code.
@@ -56,23 +43,21 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
 
 /// Prints help and version to standard output, and usage errors to standard error. Returns the exit
 /// code.
-pub(crate) fn report_usage(stop: &Stop) -> u8 {
-    let mistake = match (stop, current().message_format()) {
+pub(crate) fn report_usage(stop: Stop) -> u8 {
+    let failure = match (stop, current().message_format()) {
         (Stop::Help(help), _) => {
-            let shown = print_styled(help);
+            let shown = print_styled(&help);
             return shown.map_or_else(|failure| report(&failure.into()), |()| 0);
         }
         (Stop::NoCommand(help), MessageFormat::Text) => {
             current().write_last(help.trim_end());
             return Kind::Usage.code();
         }
-        (Stop::NoCommand(_), MessageFormat::Json) => &UsageError {
-            message: "no command was given".to_owned(),
-            hint: "see `trayscan --help`".to_owned(),
-        },
-        (Stop::Mistake(mistake), _) => mistake,
+        (Stop::NoCommand(_), MessageFormat::Json) => {
+            Failure::usage("no command was given", "see `trayscan --help`")
+        }
+        (Stop::Mistake(failure), _) => failure,
     };
-    let failure = Failure::new(Kind::Usage, &mistake.message).hint(&mistake.hint);
     report(&failure.into())
 }
 

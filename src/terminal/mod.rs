@@ -30,7 +30,7 @@ mod stats;
 
 pub(crate) use choices::{Level, MessageFormat, When};
 pub(crate) use current::Terminal;
-pub(crate) use errors::{Stop, UsageError, report, report_usage};
+pub(crate) use errors::{Stop, report, report_usage};
 pub(crate) use grid::grid;
 #[cfg(test)]
 pub(crate) use logger::install as install_logger;

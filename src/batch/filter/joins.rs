@@ -1,9 +1,10 @@
 //! Conditions joined in one `--where`, as other languages do: refused, with the right spelling.
 
 use super::condition::OPERATORS;
-use super::mistakes::{Mistake, argument, flag};
+use super::mistakes::{argument, flag, mistake};
 use super::names::nearest_field;
 use crate::batch::{COLUMNS, FieldType, find_column};
+use crate::error::Failure;
 
 /// What joins conditions, and whether any of them suffices.
 const JOINS: [(&str, bool); 5] = [
@@ -17,7 +18,7 @@ const JOINS: [(&str, bool); 5] = [
 /// Refuses `text` if a second condition begins after `from`.
 ///
 /// In free text, neither a comma nor a boolean field without an operator is taken for one. A join after `\` is ordinary.
-pub(super) fn check(text: &str, from: usize, is_free: bool) -> Result<(), Mistake> {
+pub(super) fn check(text: &str, from: usize, is_free: bool) -> Result<(), Failure> {
     let mut conditions = Vec::new();
     let (mut start, mut search, mut has_or) = (0, from, false);
     while let Some((place, length, is_or)) = find(&text[search..], is_free) {
@@ -34,12 +35,11 @@ pub(super) fn check(text: &str, from: usize, is_free: bool) -> Result<(), Mistak
         return Err(alternatives(&conditions));
     }
     let flags: Vec<String> = conditions.iter().map(|text| argument(text)).collect();
-    Err(Mistake::new("one `--where` takes one condition")
-        .hint(format!("write `{}`", flags.join(" "))))
+    Err(mistake("one `--where` takes one condition").hint(format!("write `{}`", flags.join(" "))))
 }
 
 /// Refuses conditions joined with `or`.
-fn alternatives(conditions: &[&str]) -> Mistake {
+fn alternatives(conditions: &[&str]) -> Failure {
     let equalities = conditions.iter().map(|condition| {
         let (name, value) = condition.split_once('=')?;
         let is_equality = !name.ends_with(['!', '<', '>']);
@@ -58,7 +58,7 @@ fn alternatives(conditions: &[&str]) -> Mistake {
                  command once for each"
             .to_owned(),
     };
-    Mistake::new("conditions cannot be joined with `or`").hint(hint)
+    mistake("conditions cannot be joined with `or`").hint(hint)
 }
 
 /// Finds the first join before another condition: its place, its length, and whether it is an `or`.

@@ -2,28 +2,12 @@
 
 use crate::batch::date::{FORMS, Problem};
 use crate::batch::{COLUMNS, FieldType, find_column, is_number};
+use crate::error::Failure;
 
-/// What is wrong with a condition, and what to write instead.
-pub(super) struct Mistake {
-    pub(super) why: String,
-    pub(super) hint: String,
-}
-
-impl Mistake {
-    pub(super) fn new(why: impl Into<String>) -> Self {
-        let hint = "write FIELD OP VALUE with one of = != < <= > >= ~, such as 'crop_type=Tomato'";
-        Self {
-            why: why.into(),
-            hint: hint.to_owned(),
-        }
-    }
-
-    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
-        Self {
-            hint: hint.into(),
-            ..self
-        }
-    }
+/// Returns what is wrong with a condition. A hint on what to write instead may replace the general one.
+pub(super) fn mistake(why: impl Into<String>) -> Failure {
+    let hint = "write FIELD OP VALUE with one of = != < <= > >= ~, such as 'crop_type=Tomato'";
+    Failure::usage(why, hint)
 }
 
 /// Shows a condition as users write it.
@@ -67,10 +51,10 @@ const OTHER_OPERATORS: [(&str, &str); 26] = [
 ];
 
 /// Explains a condition on the field `name` without an operator; `rest` is the text after the name.
-pub(super) fn no_operator(name: &str, rest: &str) -> Mistake {
+pub(super) fn no_operator(name: &str, rest: &str) -> Failure {
     if rest.starts_with("!~") {
         let hint = "`~` has no opposite; exclude whole values with `!=`";
-        return Mistake::new("`!~` is not an operator").hint(hint);
+        return mistake("`!~` is not an operator").hint(hint);
     }
     for (word, sign) in OTHER_OPERATORS {
         let begins = rest
@@ -86,9 +70,9 @@ pub(super) fn no_operator(name: &str, rest: &str) -> Mistake {
             value = inner.map(str::trim).collect::<Vec<_>>().join(",");
         }
         let right = flag(&format!("{name}{sign}{value}"));
-        return Mistake::new(format!("`{word}` is not an operator")).hint(format!("write {right}"));
+        return mistake(format!("`{word}` is not an operator")).hint(format!("write {right}"));
     }
-    Mistake::new("the operator is missing")
+    mistake("the operator is missing")
 }
 
 /// Returns the name of the field of a condition that begins with `name`: with the words up to an operator, if `name`
@@ -140,7 +124,7 @@ impl Spelling<'_> {
     }
 
     /// Finds mistakes that would otherwise be taken for a value.
-    pub(super) fn check(&self) -> Result<(), Mistake> {
+    pub(super) fn check(&self) -> Result<(), Failure> {
         self.check_operator()?;
         if self.kind().is_numeric() && self.value.contains('%') {
             let numbers = self.value.split(',').map(|value| {
@@ -151,14 +135,14 @@ impl Spelling<'_> {
             if numbers.iter().all(|number| is_number(number)) {
                 let right = self.with(self.sign, &numbers.join(","));
                 let why = "the value is a number without `%`";
-                return Err(Mistake::new(why).hint(format!("write {right}")));
+                return Err(mistake(why).hint(format!("write {right}")));
             }
         }
         Ok(())
     }
 
     /// Finds operators of other languages.
-    fn check_operator(&self) -> Result<(), Mistake> {
+    fn check_operator(&self) -> Result<(), Failure> {
         let next = self.value.chars().next();
         let is_text = matches!(self.kind(), FieldType::Text | FieldType::Boolean);
         let (typed, sign) = match (self.sign, next) {
@@ -181,12 +165,12 @@ impl Spelling<'_> {
         } else {
             String::new()
         };
-        Err(Mistake::new(format!("`{typed}` is not an operator"))
+        Err(mistake(format!("`{typed}` is not an operator"))
             .hint(format!("write {right}{literal}")))
     }
 
     /// Explains a condition with `!` before its field.
-    pub(super) fn negated(&self) -> Mistake {
+    pub(super) fn negated(&self) -> Failure {
         let opposite = match self.sign {
             "=" => "!=",
             "!=" => "=",
@@ -196,35 +180,34 @@ impl Spelling<'_> {
             ">=" => "<",
             _ => {
                 let hint = "`~` has no opposite; exclude whole values with `!=`";
-                return Mistake::new("`!` does not go with `~`").hint(hint);
+                return mistake("`!` does not go with `~`").hint(hint);
             }
         };
         let right = self.with(opposite, self.value);
-        Mistake::new("`!` goes only with the name of a boolean field")
-            .hint(format!("write {right}"))
+        mistake("`!` goes only with the name of a boolean field").hint(format!("write {right}"))
     }
 
-    pub(super) fn no_boolean(&self) -> Mistake {
+    pub(super) fn no_boolean(&self) -> Failure {
         let name = self.name();
-        Mistake::new("the value is neither true nor false").hint(format!(
+        mistake("the value is neither true nor false").hint(format!(
             "write {} or {}",
             flag(name),
             flag(&format!("!{name}"))
         ))
     }
 
-    pub(super) fn no_number(&self, value: &str) -> Mistake {
-        let mistake = Mistake::new("the value is not a number such as 80.5");
+    pub(super) fn no_number(&self, value: &str) -> Failure {
+        let no_number = mistake("the value is not a number such as 80.5");
         match self.blanks_removed(is_number) {
-            Some(right) => mistake.hint(right),
+            Some(right) => no_number.hint(right),
             None => match without_comma(value) {
-                Some(right) => mistake.hint(format!("write {}", self.with(self.sign, &right))),
-                None => mistake,
+                Some(right) => no_number.hint(format!("write {}", self.with(self.sign, &right))),
+                None => no_number,
             },
         }
     }
 
-    pub(super) fn no_date(&self, value: &str, problem: &Problem) -> Mistake {
+    pub(super) fn no_date(&self, value: &str, problem: &Problem) -> Failure {
         let why = problem
             .reason()
             .map(|why| why.replacen("it", "the value", 1));
@@ -237,7 +220,7 @@ impl Spelling<'_> {
             .blanks_removed(|part| !part.is_empty() && part != value)
             .filter(|_| value.trim() != value)
             .or_else(|| problem.advice(value, spelled));
-        Mistake::new(why).hint(hint.unwrap_or_else(|| FORMS.to_owned()))
+        mistake(why).hint(hint.unwrap_or_else(|| FORMS.to_owned()))
     }
 
     /// Says how to write the values without blanks, if `is_valid` accepts them then.
@@ -255,7 +238,7 @@ impl Spelling<'_> {
     }
 
     /// Refuses `\` before the character `next`.
-    pub(super) fn no_escape(&self, next: Option<char>, escaped: &str) -> Mistake {
+    pub(super) fn no_escape(&self, next: Option<char>, escaped: &str) -> Failure {
         let mut right = String::new();
         let mut letters = self.value.chars().peekable();
         while let Some(letter) = letters.next() {
@@ -270,10 +253,10 @@ impl Spelling<'_> {
             None => "the value ends with a single `\\`".to_owned(),
         };
         let right = self.with(self.sign, &right);
-        Mistake::new(why).hint(format!("for a backslash in a value, write {right}"))
+        mistake(why).hint(format!("for a backslash in a value, write {right}"))
     }
 
-    pub(super) fn empty_value(&self) -> Mistake {
+    pub(super) fn empty_value(&self) -> Failure {
         let values: Vec<&str> = self
             .value
             .split(',')
@@ -284,7 +267,7 @@ impl Spelling<'_> {
             [] => String::new(),
             _ => format!("write {}; ", self.with(self.sign, &values.join(","))),
         };
-        Mistake::new("a value in the list is empty").hint(format!(
+        mistake("a value in the list is empty").hint(format!(
             "{right}`\\,` is a comma in a value, and {} matches null",
             flag(&format!("{name}="))
         ))

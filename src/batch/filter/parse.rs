@@ -2,12 +2,12 @@
 
 use super::condition::{Condition, OPERATORS, Operator, Test, Wanted};
 use super::joins;
-use super::mistakes::{self, Mistake, Spelling};
+use super::mistakes::{self, Spelling, mistake};
 use super::names::field;
 use crate::batch::date::{self, Clock};
 use crate::batch::timestamp::Timestamp;
 use crate::batch::{COLUMNS, FieldType, is_number};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::text::one_line;
 
 /// Characters that `\` makes ordinary in the values of `=` and `!=`.
@@ -16,9 +16,10 @@ const ESCAPED: &str = ",\\=!<>~ ";
 impl Condition {
     /// Parses a condition; dates refer to `clock`.
     pub(crate) fn parse(expression: &str, clock: Clock) -> Result<Self, Failure> {
-        let refuse = |Mistake { why, hint }| {
+        let refuse = |mistake: Failure| {
             let shown = mistakes::flag(&one_line(expression));
-            Failure::new(Kind::Usage, format!("{shown}: {why}")).hint(hint)
+            let message = format!("{shown}: {mistake}");
+            mistake.with_message(message)
         };
         let text = expression.trim_start();
         let (is_negated, bare) = match text.strip_prefix('!') {
@@ -32,7 +33,7 @@ impl Condition {
         let Some((sign, operator)) = operator else {
             let name = mistakes::whole_name(bare, name);
             if name.is_empty() {
-                return Err(refuse(Mistake::new("the field is missing")));
+                return Err(refuse(mistake("the field is missing")));
             }
             let column = field(name)?;
             joins::check(bare, name.len(), false).map_err(refuse)?;
@@ -44,7 +45,7 @@ impl Condition {
             return Ok(Self { column, test });
         };
         if name.is_empty() {
-            return Err(refuse(Mistake::new("the field is missing")));
+            return Err(refuse(mistake("the field is missing")));
         }
         let column = field(name)?;
         let value = rest[sign.len()..].trim_start();
@@ -64,15 +65,15 @@ impl Condition {
     }
 }
 
-fn read_test(operator: Operator, spelling: &Spelling<'_>, clock: Clock) -> Result<Test, Mistake> {
+fn read_test(operator: Operator, spelling: &Spelling<'_>, clock: Clock) -> Result<Test, Failure> {
     let one = |value: &str| read_value(value, spelling, clock);
-    let any = || -> Result<Vec<Wanted>, Mistake> {
+    let any = || -> Result<Vec<Wanted>, Failure> {
         split(spelling)?.iter().map(|value| one(value)).collect()
     };
     Ok(match (operator, spelling.value) {
         (Operator::Equal, "") => Test::IsNull,
         (Operator::NotEqual, "") => Test::IsNotNull,
-        (_, "") => return Err(Mistake::new("the value is missing")),
+        (_, "") => return Err(mistake("the value is missing")),
         (Operator::Equal, _) => Test::AnyOf(any()?),
         (Operator::NotEqual, _) => Test::NoneOf(any()?),
         (Operator::Contains, value) => Test::Contains(value.to_lowercase()),
@@ -81,7 +82,7 @@ fn read_test(operator: Operator, spelling: &Spelling<'_>, clock: Clock) -> Resul
 }
 
 /// Reads one value by the type of the field.
-fn read_value(value: &str, spelling: &Spelling<'_>, clock: Clock) -> Result<Wanted, Mistake> {
+fn read_value(value: &str, spelling: &Spelling<'_>, clock: Clock) -> Result<Wanted, Failure> {
     match COLUMNS[spelling.column].kind {
         FieldType::Boolean if spelling.is_list() && !matches!(value, "true" | "false") => {
             Err(spelling.no_boolean())
@@ -102,7 +103,7 @@ fn read_value(value: &str, spelling: &Spelling<'_>, clock: Clock) -> Result<Want
 }
 
 /// Splits the value of `=` or `!=` at its commas, and takes `\` away.
-fn split(spelling: &Spelling<'_>) -> Result<Vec<String>, Mistake> {
+fn split(spelling: &Spelling<'_>) -> Result<Vec<String>, Failure> {
     let mut values = vec![String::new()];
     let mut letters = spelling.value.chars();
     while let Some(letter) = letters.next() {
