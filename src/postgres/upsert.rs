@@ -296,7 +296,7 @@ impl Upsert {
             }
             self.check_again(session).await?;
         }
-        self.analyze(session).await?;
+        self.prepare_comparison(session).await?;
         if self.compare(session, &locks).await? == (0, 0) {
             return Ok(UpsertCounts {
                 unchanged: spool.rows,
@@ -401,12 +401,15 @@ impl Upsert {
     }
 
     /// Updates the server's statistics of the temporary table, from a small sample: its size is what matters.
-    async fn analyze(&self, session: &PgSession) -> Result<(), PgError> {
+    /// Allows some memory for the comparison, unless the user has set a limit: the server would otherwise sort
+    /// both tables into many small files.
+    async fn prepare_comparison(&self, session: &PgSession) -> Result<(), PgError> {
+        let doing = "compare the batches";
+        let memory = "select set_config('work_mem', greatest(setting::bigint, 65536) || 'kB', true) \
+             from pg_catalog.pg_settings where name = 'work_mem' and source <> 'client'";
+        session.rows(doing, Limit::Short, memory, &[]).await?;
         session.set("default_statistics_target", "10").await?;
-        let analyze = Layout::analyze();
-        session
-            .run("compare the batches", Limit::Long, &analyze)
-            .await
+        session.run(doing, Limit::Long, &Layout::analyze()).await
     }
 
     /// The error if the result of a transaction is unknown.

@@ -119,6 +119,37 @@ fn triggers_fire_only_for_written_rows() {
 }
 
 #[test]
+fn the_comparison_gets_memory_unless_the_user_has_set_a_limit() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    Service::scripted(&serving(&[&[]])).load(&address, &[]);
+    database.sql(
+        &name,
+        "create table seen (memory text); \
+         create function look() returns trigger language plpgsql as \
+         $$ begin insert into seen values (current_setting('work_mem')); return new; end $$; \
+         create trigger look before update on batches for each row execute function look()",
+    );
+    for (number, (options, servers, memory)) in [
+        ("", "4MB", "64MB"),
+        ("", "100MB", "100MB"),
+        ("-c work_mem=1MB", "4MB", "1MB"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let set = format!("alter database {name} set work_mem = '{servers}'; truncate seen");
+        database.sql(&name, &set);
+        let comment = format!("\"{number}\"");
+        let scripted = serving(&[&[("comment", &comment)]]);
+        let mut command = Service::scripted(&scripted).command(&["export", "-o", &address]);
+        command.env("PGOPTIONS", options).output().expect(0);
+        assert_eq!(database.sql(&name, "select memory from seen"), memory);
+    }
+}
+
+#[test]
 fn a_full_disk_for_the_row_buffer_is_reported() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
