@@ -8,6 +8,8 @@ use crate::batch::{Batch, COLUMNS, FieldType};
 /// Builds objects, one after another.
 pub(crate) struct Objects {
     fields: Fields,
+    /// The names of the fields, in quotes.
+    names: Vec<String>,
     /// Whether decimals are written as numbers, with the same digits.
     numbers: bool,
     /// Whether values of the wrong type become null.
@@ -17,7 +19,9 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn new(fields: Fields, numbers: bool, typed: bool) -> Self {
+        let quoted = |column: &usize| format!("\"{}\"", COLUMNS[*column].name);
         Self {
+            names: fields.columns.iter().map(quoted).collect(),
             fields,
             numbers,
             typed,
@@ -36,52 +40,56 @@ impl Objects {
 
     /// Builds the object from the chosen fields.
     fn assemble(&mut self, batch: &Batch) {
-        self.line.clear();
-        self.line.push('{');
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        line.push('{');
+        let columns = self.fields.columns.iter().copied().zip(&self.names);
         if self.fields.named {
-            for &column in &self.fields.columns {
-                let value = self.value(batch, column).unwrap_or(Cow::Borrowed("null"));
-                member(&mut self.line, &quoted(COLUMNS[column].name), &value);
+            for (column, name) in columns {
+                member(&mut line, name, &self.value(batch, column));
             }
         } else {
             // In the order of the service, without fields that it did not send.
             let start = batch.text().as_ptr() as usize;
-            let mut members: Vec<(usize, String, Cow<'_, str>)> = Vec::new();
-            for &column in &self.fields.columns {
+            let mut members: Vec<(usize, &str, Cow<'_, str>)> = Vec::with_capacity(COLUMNS.len());
+            for (column, name) in columns {
                 if let Some(value) = batch.member(column) {
                     let place = value.as_ptr() as usize - start;
-                    let value = self.value(batch, column).unwrap_or(Cow::Borrowed("null"));
-                    members.push((place, quoted(COLUMNS[column].name), value));
+                    members.push((place, name, self.value(batch, column)));
                 }
             }
             for (name, value) in batch.unknown() {
                 let place = value.as_ptr() as usize - start;
-                members.push((place, name.to_owned(), Cow::Borrowed(value)));
+                members.push((place, name, Cow::Borrowed(value)));
             }
             members.sort_unstable_by_key(|(place, ..)| *place);
             for (_, name, value) in members {
-                member(&mut self.line, &name, &value);
+                member(&mut line, name, &value);
             }
         }
-        self.line.push('}');
+        line.push('}');
+        self.line = line;
     }
 
     /// Returns the JSON text of a value; a decimal as a number if the option is set.
-    fn value<'a>(&self, batch: &'a Batch, column: usize) -> Option<Cow<'a, str>> {
-        let json = batch.json(column)?;
-        if self.typed && batch.typed(column).is_none() {
-            return None;
+    fn value<'a>(&self, batch: &'a Batch, column: usize) -> Cow<'a, str> {
+        let Some(json) = batch.json(column) else {
+            return Cow::Borrowed("null");
+        };
+        let is_number = self.numbers && COLUMNS[column].kind == FieldType::Decimal;
+        // Only text may have escapes there.
+        match batch.inside(column) {
+            Some(valid) if is_number => return number(Cow::Borrowed(valid)),
+            Some(_) => return Cow::Borrowed(json),
+            None => {}
         }
-        if !self.numbers || COLUMNS[column].kind != FieldType::Decimal {
-            return Some(Cow::Borrowed(json));
+        match batch.typed(column) {
+            Some(valid) if is_number => number(valid),
+            // An invalid decimal stays as it is.
+            None if self.typed => Cow::Borrowed("null"),
+            _ => Cow::Borrowed(json),
         }
-        // An invalid decimal stays as it is.
-        Some(batch.typed(column).map_or(Cow::Borrowed(json), number))
     }
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{name}\"")
 }
 
 fn member(line: &mut String, name: &str, value: &str) {

@@ -21,6 +21,9 @@ pub(crate) struct Singer {
     objects: Objects,
     columns: Vec<usize>,
     is_started: bool,
+    /// What is before and after the object in the message of a batch.
+    record_start: String,
+    record_end: String,
     /// When the batches were requested. The bookmark is never later.
     extracted: String,
     /// The bookmark of an earlier run.
@@ -49,6 +52,8 @@ impl Singer {
             columns: fields.columns.clone(),
             objects: Objects::new(fields, true, true),
             is_started: false,
+            record_start: format!(r#"{{"type":"RECORD","stream":"{STREAM}","record":"#),
+            record_end: format!(",\"time_extracted\":\"{extracted}\"}}\n"),
             extracted,
             latest: earlier.clone(),
             earlier,
@@ -102,13 +107,12 @@ impl BatchWriter for Singer {
     fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.write_schema()?;
         let object = self.objects.object(batch);
-        writeln!(
-            self.output,
-            r#"{{"type":"RECORD","stream":"{STREAM}","record":{object},"time_extracted":"{}"}}"#,
-            self.extracted
-        )?;
+        self.output.write_all(self.record_start.as_bytes())?;
+        self.output.write_all(object.as_bytes())?;
+        self.output.write_all(self.record_end.as_bytes())?;
         if let Some(created) = batch.typed(CREATION_DATE) {
-            let is_later = |known: &String| Timestamp::parse(known) < Timestamp::parse(&created);
+            let created_at = Timestamp::parse(&created);
+            let is_later = |known: &String| Timestamp::parse(known) < created_at;
             if self.latest.as_ref().is_none_or(is_later) {
                 self.latest = Some(created.into_owned());
             }
