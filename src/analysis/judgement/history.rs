@@ -21,7 +21,7 @@ pub(crate) struct History {
     /// By name, which is empty for batches without a crop.
     pub(crate) crops: BTreeMap<String, CropHistory>,
     /// The number of crops, and of groups of crop and step.
-    groups: usize,
+    pub(crate) groups: usize,
 }
 
 /// The batches of one crop.

@@ -9,7 +9,7 @@ use chrono::DateTime;
 
 use crate::analysis::Targets;
 use crate::analysis::judgement::{
-    CropHistory, CropJudgement, History, LEAST_CHANGE, MIN_BATCHES, TRAILING, Verdict,
+    CropJudgement, History, LEAST_CHANGE, MIN_BATCHES, TRAILING, Verdict,
 };
 use crate::analysis::statistics::{
     Decimal, Figures, KeyPart, Measurements, Period, Step, two_digits,
@@ -22,8 +22,8 @@ use crate::text::one_line;
 const MAX_CROPS: usize = 1000;
 /// The maximum number of characters of a name.
 const MAX_NAME: usize = 80;
-/// Steps to collect before old ones are merged.
-const MIN_STEPS: usize = 1000;
+/// Groups of crop and week to collect before old weeks are merged.
+const MIN_GROUPS: usize = 1000;
 
 /// The batches of each crop, received in any order.
 pub(crate) struct CropFigures {
@@ -35,9 +35,8 @@ pub(crate) struct CropFigures {
     zone: Zone,
     /// The first weeks that may be compared with the newest one: if that has begun, and if it is in the future.
     first_weeks: [Option<Period>; 2],
-    /// The number of weeks of all crops, and how many are too many.
-    steps: usize,
-    max_steps: usize,
+    /// The number of groups of crop and week at which old weeks are merged.
+    max_groups: usize,
 }
 
 impl CropFigures {
@@ -49,8 +48,7 @@ impl CropFigures {
             limit: MAX_CROPS,
             zone,
             first_weeks: [None; 2],
-            steps: 0,
-            max_steps: MIN_STEPS,
+            max_groups: MIN_GROUPS,
         }
     }
 
@@ -63,27 +61,18 @@ impl CropFigures {
         let week = week.filter(|week| self.is_recent(*week));
         let name = batch.typed(CROP_TYPE).unwrap_or_default();
         let name = distinct_name(&name);
-        let crops = &mut self.history.crops;
-        if !crops.contains_key(name.as_ref()) {
-            // Batches without a crop have an empty name, and always their own row.
-            if crops.len() >= self.limit && !name.is_empty() {
-                self.others.take(&measurements);
-                return;
-            }
-            crops.insert(name.clone().into_owned(), CropHistory::default());
-        }
-        let Some(crop) = crops.get_mut(name.as_ref()) else {
+        let crops = &self.history.crops;
+        // Batches without a crop have an empty name, and always their own row.
+        let is_full = crops.len() >= self.limit && !name.is_empty();
+        if is_full && !crops.contains_key(name.as_ref()) {
+            self.others.take(&measurements);
             return;
-        };
-        let figures = match week {
-            Some(week) => crop.steps.entry(week).or_insert_with(|| {
-                self.steps += 1;
-                Figures::default()
-            }),
-            None => &mut crop.undated,
-        };
-        figures.take(&measurements);
-        if self.steps > self.max_steps {
+        }
+        // The number of groups is limited here.
+        let _ = self
+            .history
+            .add(&name, week.map(Period::first), &measurements);
+        if self.history.groups > self.max_groups {
             self.merge_old();
         }
     }
@@ -106,7 +95,7 @@ impl CropFigures {
             let first = if week.first() > now { future } else { begun };
             first.is_some_and(|first| *week < first)
         };
-        self.steps = 0;
+        self.history.groups = self.history.crops.len();
         for crop in self.history.crops.values_mut() {
             let old: Vec<Period> = crop.steps.keys().copied().filter(is_old).collect();
             for week in old {
@@ -114,9 +103,9 @@ impl CropFigures {
                     crop.undated.merge(&figures);
                 }
             }
-            self.steps += crop.steps.len();
+            self.history.groups += crop.steps.len();
         }
-        self.max_steps = MIN_STEPS.max(2 * self.steps);
+        self.max_groups = MIN_GROUPS.max(2 * self.history.groups);
     }
 
     pub(crate) fn finish(self) -> CropSummary {

@@ -169,7 +169,11 @@ fn many_crops_and_weeks_need_little_memory() {
             figures.add(&batch(crop, MONDAY - week / 2 * WEEK, "\"80.00\""));
         }
     }
-    assert!(figures.steps <= MIN_STEPS, "{}", figures.steps);
+    assert!(
+        figures.history.groups <= MIN_GROUPS,
+        "{}",
+        figures.history.groups
+    );
     let summary = figures.finish();
     assert_eq!(summary.crops[1].batches, 10_000);
 }
@@ -213,7 +217,7 @@ proptest! {
     #[test]
     fn figures_and_verdicts_are_those_of_the_summary(
         rows in prop::collection::vec((0_usize..3, -60_i64..12, 0_u32..7, 7000_u32..9000, any::<bool>()), 1..120),
-        max_steps in 1_usize..40,
+        max_groups in 1_usize..40,
     ) {
         let batches: Vec<Batch> = rows.iter().map(|(crop, week, day, rate, is_null)| {
             let rate = if *is_null { "null".to_owned() } else { format!("\"{}.{:02}\"", rate / 100, rate % 100) };
@@ -221,13 +225,13 @@ proptest! {
             batch(["a", "B", ""][*crop], created, &rate)
         }).collect();
         let mut figures = CropFigures::new(NOW, Zone::UTC);
-        figures.max_steps = max_steps;
+        figures.max_groups = max_groups;
         let mut groups = Groups::new(vec![By::CropType]);
         let mut history = History::new(Step::Week, NOW);
         for batch in &batches {
             figures.add(batch);
-            if figures.max_steps == MIN_STEPS {
-                figures.max_steps = max_steps;
+            if figures.max_groups == MIN_GROUPS {
+                figures.max_groups = max_groups;
             }
             let measurements = Measurements::of(batch);
             let second = measurements.created.as_ref().map(|created| created.second);
