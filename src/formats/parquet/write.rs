@@ -8,8 +8,8 @@ mod column_buffer;
 mod group_writer;
 mod order;
 mod schema;
+mod shared_output;
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use ::parquet::errors::ParquetError;
@@ -27,6 +27,7 @@ use column_buffer::{ColumnBuffer, Inexact};
 use group_writer::GroupWriter;
 use order::RowOrder;
 use schema::properties;
+use shared_output::{SharedOutput, io_error};
 
 /// A row group ends at this number of rows, as in DuckDB, or of buffered bytes. Engines read groups in
 /// parallel, so a few hundred thousand rows keep several cores busy.
@@ -132,33 +133,6 @@ impl BatchWriter for Parquet {
         }
         let output = self.writer.finish(self.columns, self.rows, metadata)?;
         Ok((output, WriterReport::default()))
-    }
-}
-
-/// The output, which `finish` takes back.
-struct SharedOutput(Option<EncodedOutput>);
-
-impl Write for SharedOutput {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.0 {
-            Some(output) => output.write(bytes),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.as_mut().map_or(Ok(()), Write::flush)
-    }
-}
-
-/// Returns the error of the output, if that is the cause.
-fn io_error(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(other) => io::Error::other(other),
-        },
-        other => io::Error::other(other),
     }
 }
 

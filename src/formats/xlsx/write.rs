@@ -16,6 +16,7 @@ mod web_address;
 
 // The rows in XML, and the archive.
 mod package;
+mod piece;
 mod rows;
 mod xml;
 

@@ -9,7 +9,7 @@ use ::parquet::file::writer::SerializedFileWriter;
 
 use super::column_buffer::ColumnBuffer;
 use super::order::RowOrder;
-use super::{SharedOutput, io_error};
+use super::shared_output::{SharedOutput, io_error};
 use crate::error::{Failure, Kind};
 use crate::storage::EncodedOutput;
 

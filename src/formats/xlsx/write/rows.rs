@@ -11,7 +11,7 @@ use std::path::Path;
 use rust_xlsxwriter::utility::column_number_to_name;
 
 use super::cell::Cell;
-use super::package::{Piece, PieceWriter};
+use super::piece::{Piece, PieceWriter};
 use super::styles::Style;
 use super::xml::{put_attribute, put_text};
 
