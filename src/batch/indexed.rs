@@ -7,7 +7,7 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::columns::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
-use super::json::scan::{GeneralIndex, Index, OPENINGS, Scanner};
+use super::json::scan::{BatchScanner, GeneralIndex, Index, OPENINGS};
 use super::json::tokens::hex;
 use super::timestamp::Timestamp;
 
@@ -25,7 +25,7 @@ impl Batch {
     /// Reads the batch at `position` in `page`; returns it with its length there. `None` if it is incomplete,
     /// flawed or rare: see [`Batch::read`].
     pub(crate) fn scan(page: &Arc<String>, position: usize) -> Option<(Self, usize)> {
-        let mut scanner = Scanner::new();
+        let mut scanner = BatchScanner::new();
         let found = scanner.object(page.get(position..)?)?;
         let batch = if found.is_compacted {
             let object = offsets(0..scanner.compact.len())?;

@@ -100,14 +100,14 @@ pub(in crate::batch) struct Found {
 }
 
 /// Reads objects, one after another.
-pub(in crate::batch) struct Scanner {
+pub(in crate::batch) struct BatchScanner {
     /// The text of objects that had whitespace between their tokens, without it.
     pub(in crate::batch) compact: String,
     /// The column that probably follows each column, as in the objects before; the first one at the end.
     followers: [u8; COLUMNS.len() + 1],
 }
 
-impl Scanner {
+impl BatchScanner {
     pub(in crate::batch) fn new() -> Self {
         const FOLLOWERS: [u8; COLUMNS.len() + 1] = {
             let mut followers = [0; COLUMNS.len() + 1];
@@ -197,7 +197,7 @@ enum Name {
 struct Reader<'a> {
     text: &'a str,
     position: usize,
-    scanner: &'a mut Scanner,
+    scanner: &'a mut BatchScanner,
     /// From `start` on, `scanner.compact` is the text up to `copied` without whitespace between tokens; empty if
     /// there is none.
     start: usize,

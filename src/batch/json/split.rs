@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
-use super::scan::{Index, Scanner};
+use super::scan::{BatchScanner, Index};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::indexed::offsets;
 use crate::batch::{Batch, unquote};
@@ -110,7 +110,7 @@ pub(crate) struct Splitter {
     /// Number of batches started.
     batches: u64,
     exceeded_limit: Option<String>,
-    scanner: Scanner,
+    scanner: BatchScanner,
     /// Batches with whitespace between their tokens that were not passed on yet: their positions in the compact
     /// text of the scanner.
     compacted: Vec<(Range<u32>, Index)>,
@@ -131,7 +131,7 @@ impl Splitter {
             next_token: None,
             batches: 0,
             exceeded_limit: None,
-            scanner: Scanner::new(),
+            scanner: BatchScanner::new(),
             compacted: Vec::new(),
         }
     }

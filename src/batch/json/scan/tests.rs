@@ -386,11 +386,11 @@ fn usual_decimals_are_short() {
 fn the_order_of_earlier_objects_does_not_change_the_result() {
     let mut runner = TestRunner::deterministic();
     let objects = objects();
-    let mut experienced = Scanner::new();
+    let mut experienced = BatchScanner::new();
     let mut taken = 0;
     for _ in 0..500 {
         let text = objects.new_tree(&mut runner).expect("an object").current();
-        let read = |scanner: &mut Scanner| {
+        let read = |scanner: &mut BatchScanner| {
             scanner.compact.clear();
             let found = scanner.object(&text)?;
             let index = format!("{:?} {}", found.index, found.is_compacted);
@@ -398,7 +398,7 @@ fn the_order_of_earlier_objects_does_not_change_the_result() {
         };
         let found = read(&mut experienced);
         taken += usize::from(found.is_some());
-        assert_eq!(found, read(&mut Scanner::new()), "{text}");
+        assert_eq!(found, read(&mut BatchScanner::new()), "{text}");
     }
     assert!(taken > 100, "{taken}");
 }
@@ -408,7 +408,7 @@ fn no_part_of_an_object_is_an_object() {
     let text = usual();
     let cut = (0..text.len()).filter_map(|end| text.get(..end));
     for part in cut {
-        assert!(Scanner::new().object(part).is_none(), "{part}");
+        assert!(BatchScanner::new().object(part).is_none(), "{part}");
     }
 }
 

@@ -14,23 +14,23 @@ use crate::error::{Failure, Kind};
 use crate::storage::EncodedOutput;
 
 /// Writes row groups, and then the footer.
-pub(super) struct GroupWriter(State);
+pub(super) struct GroupWriter(GroupState);
 
-enum State {
-    Idle(Box<Encoder>),
-    Busy(JoinHandle<Result<Box<Encoder>, Failure>>),
+enum GroupState {
+    Idle(Box<GroupEncoder>),
+    Busy(JoinHandle<Result<Box<GroupEncoder>, Failure>>),
     /// After an error.
     Ended,
 }
 
-struct Encoder {
+struct GroupEncoder {
     writer: SerializedFileWriter<SharedOutput>,
     order: RowOrder,
 }
 
 impl GroupWriter {
     pub(super) fn new(writer: SerializedFileWriter<SharedOutput>, order: RowOrder) -> Self {
-        Self(State::Idle(Box::new(Encoder { writer, order })))
+        Self(GroupState::Idle(Box::new(GroupEncoder { writer, order })))
     }
 
     /// Waits until the group before is written, and starts to write this one.
@@ -45,13 +45,13 @@ impl GroupWriter {
         let thread = thread.spawn(work).map_err(|error| {
             Failure::new(Kind::Internal, "cannot start a thread").caused_by(error)
         })?;
-        self.0 = State::Busy(thread);
+        self.0 = GroupState::Busy(thread);
         Ok(())
     }
 
     /// Waits until all groups are written.
     pub(super) fn wait(&mut self) -> Result<(), Failure> {
-        self.0 = State::Idle(self.encoder()?);
+        self.0 = GroupState::Idle(self.encoder()?);
         Ok(())
     }
 
@@ -71,17 +71,17 @@ impl GroupWriter {
     }
 
     /// Waits for the thread, if there is one.
-    fn encoder(&mut self) -> Result<Box<Encoder>, Failure> {
+    fn encoder(&mut self) -> Result<Box<GroupEncoder>, Failure> {
         let ended = || {
             Failure::new(
                 Kind::Internal,
                 "the thread that writes row groups has ended",
             )
         };
-        match std::mem::replace(&mut self.0, State::Ended) {
-            State::Idle(encoder) => Ok(encoder),
-            State::Busy(thread) => thread.join().map_err(|_| ended())?,
-            State::Ended => Err(ended()),
+        match std::mem::replace(&mut self.0, GroupState::Ended) {
+            GroupState::Idle(encoder) => Ok(encoder),
+            GroupState::Busy(thread) => thread.join().map_err(|_| ended())?,
+            GroupState::Ended => Err(ended()),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Drop for GroupWriter {
     }
 }
 
-impl Encoder {
+impl GroupEncoder {
     /// Writes the rows, if any, as one row group.
     fn write_group(&mut self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<(), ParquetError> {
         if rows == 0 {

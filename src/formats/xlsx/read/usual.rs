@@ -49,7 +49,7 @@ pub(super) enum UsualContent {
 impl UsualCell {
     /// Recognises the cell at the start of `bytes`. `None` if it is written in another way, or not complete.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut scan = Scanner { bytes, at: 0 };
+        let mut scan = CellParser { bytes, at: 0 };
         scan.skip(b"<c r=\"")?;
         let column = scan.letters()?;
         let row = scan.digits()?;
@@ -137,7 +137,7 @@ impl UsualCell {
 
 /// Returns the length of the end of a row and the start of the next at the start of `bytes`: `</row><row r="3">`.
 pub(super) fn next_row(bytes: &[u8]) -> Option<usize> {
-    let mut scan = Scanner { bytes, at: 0 };
+    let mut scan = CellParser { bytes, at: 0 };
     scan.skip(b"</row><row r=\"")?;
     scan.digits().filter(|row| (1..=ROWS).contains(row))?;
     scan.skip(b"\">")?;
@@ -179,12 +179,12 @@ fn number_length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// A position in the bytes of a cell.
-struct Scanner<'a> {
+struct CellParser<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Scanner<'_> {
+impl CellParser<'_> {
     /// Skips these bytes; `None` if others are next.
     fn skip<const N: usize>(&mut self, expected: &[u8; N]) -> Option<()> {
         let next: &[u8; N] = self.bytes.get(self.at..)?.first_chunk()?;
@@ -346,7 +346,7 @@ fn row_tag(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with(END) {
         return Some(END.len());
     }
-    let mut scan = Scanner { bytes, at: 0 };
+    let mut scan = CellParser { bytes, at: 0 };
     scan.skip(b"<row r=\"")?;
     scan.digits().filter(|row| (1..=ROWS).contains(row))?;
     scan.skip(b"\"")?;

@@ -43,7 +43,7 @@ pub(super) fn write(book: Vec<u8>, sheets: Vec<EndedSheet>, output: File) -> io:
         insertions.insert(format!("xl/worksheets/sheet{number}.xml"), pieces);
     }
     let mut archive = ZipArchive::new(Cursor::new(book))?;
-    let mut package = Package::new(output);
+    let mut package = PackageWriter::new(output);
     for place in 0..archive.len() {
         let mut part = archive.by_index(place)?;
         let mut text = String::new();
@@ -78,7 +78,7 @@ fn insert(text: &str, insertions: Vec<Insertion>) -> io::Result<Vec<Piece>> {
 }
 
 /// A zip archive that is being written.
-struct Package {
+struct PackageWriter {
     output: BufWriter<File>,
     /// Bytes written.
     size: u64,
@@ -86,7 +86,7 @@ struct Package {
     parts: u16,
 }
 
-impl Package {
+impl PackageWriter {
     fn new(output: File) -> Self {
         Self {
             output: BufWriter::with_capacity(64 * 1024, output),
