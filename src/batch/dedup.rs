@@ -51,11 +51,14 @@ struct HashKeys {
     // A secret is faster than a seed, from which one would be made for each batch.
     id: [u8; 192],
     content: SharedSeed,
+    /// Not zero: it makes the hash depend on the length of a text.
+    seed: u64,
 }
 
 static KEYS: LazyLock<HashKeys> = LazyLock::new(|| HashKeys {
     id: std::array::from_fn(|_| fastrand::u8(..)),
     content: SharedSeed::from_u64(fastrand::u64(..)),
+    seed: fastrand::u64(1..),
 });
 
 /// The part of a digest that identifies the id.
@@ -67,10 +70,10 @@ impl Digest {
     }
 
     pub(crate) fn of(batch: &Batch, scratch: &mut String) -> Self {
-        let HashKeys { id, content } = &*KEYS;
+        let HashKeys { id, content, seed } = &*KEYS;
         let id = xxh3_128_with_secret(batch.id().as_bytes(), id);
         let hash = |bytes: &[u8]| {
-            let mut hasher = FoldHasher::with_seed(0, content);
+            let mut hasher = FoldHasher::with_seed(*seed, content);
             hasher.write(bytes);
             hasher.finish()
         };
@@ -428,6 +431,23 @@ mod tests {
         let different: HashSet<[u16; 2]> = contents.collect();
         // With 16 bits, about 700 of them would collide.
         assert!(different.len() > 9_990, "{}", different.len());
+    }
+
+    #[test]
+    fn texts_that_differ_only_in_their_length_are_told_apart() {
+        for length in 0..200 {
+            let more = length + 1;
+            for [before, after] in [
+                [length, more].map(|count| format!(r#""comment":"{}""#, "-".repeat(count))),
+                [length, more].map(|count| format!(r#""more":1{}"#, "0".repeat(count))),
+            ] {
+                let [before, after] = [before, after]
+                    .map(|field| digest(&batch(&format!(r#""batch_id":"a",{field}"#))));
+                let mut seen = DedupSet::new();
+                let arrivals = seen.add(&[before, after]).arrivals;
+                assert_eq!(arrivals, [Arrival::New, Arrival::Conflict], "{length}");
+            }
+        }
     }
 
     #[test]
