@@ -69,6 +69,8 @@ fn web_address(text: &str) -> Option<String> {
         && text.trim() == text
         && text.chars().all(is_plain)
         && text.matches('#').count() <= 1
+        // Programs drop a fragment that is empty.
+        && !text.ends_with('#')
         && text.split('%').skip(1).all(is_hexadecimal);
     let parsed = url::Url::parse(text).ok().filter(|_| is_good)?;
     let is_usual = text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -112,6 +114,12 @@ fn as_written(address: String) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_with_an_empty_fragment_is_only_text() {
+        assert_eq!(web_address("https://example.org/a#"), None);
+        assert!(web_address("https://example.org/a#b").is_some());
+    }
 
     #[test]
     fn an_address_of_a_known_site_is_found_as_if_it_were_the_first() {

@@ -47,11 +47,12 @@ fn put_escaped(xml: &mut Vec<u8>, bytes: &[u8], escape: impl Fn(usize) -> Option
     xml.extend_from_slice(&bytes[start..]);
 }
 
-/// Returns whether `bytes` start with an escape such as `_x000D_`.
+/// Returns whether `bytes` start with an escape such as `_x000D_`. A carriage return ends one, too: its own escape
+/// starts with `_`.
 fn is_escape(bytes: &[u8]) -> bool {
     matches!(bytes, [b'_', b'x', digits @ ..] if digits.len() > 4
         && digits[..4].iter().all(u8::is_ascii_hexdigit)
-        && digits[4] == b'_')
+        && matches!(digits[4], b'_' | b'\r'))
 }
 
 #[cfg(test)]
@@ -65,6 +66,7 @@ mod tests {
             ("\"\t\n", "\"\t\n", "&quot;\t\n"),
             ("a\r\n", "a_x000D_\n", "a\r\n"),
             ("_x000D_", "_x005F_x000D_", "_x000D_"),
+            ("_x0041\rz", "_x005F_x0041_x000D_z", "_x0041\rz"),
             (
                 "__x00e9__x0041_",
                 "__x005F_x00e9__x005F_x0041_",
