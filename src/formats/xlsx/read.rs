@@ -694,7 +694,9 @@ pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find("\\u{") {
         undone.push_str(&rest[..at]);
         rest = &rest[at..];
-        let digits = rest[3..].split_once('}').map_or("", |(digits, _)| digits);
+        let mut digits = rest.bytes().skip(3).take(7);
+        let digits = digits.position(|byte| byte == b'}');
+        let digits = digits.map_or("", |length| &rest[3..3 + length]);
         let letter = u32::from_str_radix(digits, 16)
             .ok()
             .and_then(char::from_u32);
@@ -737,6 +739,17 @@ fn broken(error: XlsxError) -> ReadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escapes_without_an_end_take_no_quadratic_time() {
+        let text = r"\u{".repeat(300_000);
+        assert_eq!(unescape(&text), text);
+        assert_eq!(
+            unescape(r"\u{1}\u{5c}u{2}é\u{ffff}}"),
+            "\u{1}\\u{2}é\u{ffff}}"
+        );
+        assert_eq!(unescape(r"\u{é}"), r"\u{é}");
+    }
 
     #[test]
     fn values_must_have_the_types_of_their_columns() {

@@ -156,6 +156,8 @@ impl Package {
     /// Returns whether the sheets are where an export has them, and their texts in their cells.
     fn has_usual_layout(&self) -> bool {
         const BOOK: &str = "xl/workbook.xml";
+        /// More than any export has. The archive is opened again for each sheet.
+        const MAX_PARTS: usize = 1000;
         let relations = self.parts.get(&relations_of(BOOK));
         let relations = relations.map_or(&[][..], |part| &part.relations);
         let is_plain = |relation: &Relation| {
@@ -163,7 +165,10 @@ impl Package {
             steps.all(|step| !step.is_empty() && !step.starts_with('.') && !step.contains('\\'))
         };
         let has_texts = self.parts.values().any(|part| part.root == "sst");
-        self.book().as_deref() == Some(BOOK) && relations.iter().all(is_plain) && !has_texts
+        self.parts.len() <= MAX_PARTS
+            && self.book().as_deref() == Some(BOOK)
+            && relations.iter().all(is_plain)
+            && !has_texts
     }
 
     /// Returns the target of a relationship of `part`.

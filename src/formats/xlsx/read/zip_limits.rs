@@ -79,7 +79,11 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
 
 /// Returns the name of a part in lower case.
 fn part_name(part: &ZipFile<'_, impl Read>) -> String {
-    let name = String::from_utf8_lossy(part.name_raw());
+    normalized(part.name_raw())
+}
+
+fn normalized(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
     name.to_lowercase().replace('\\', "/")
 }
 
@@ -88,11 +92,9 @@ pub(super) fn find_part<'a, R: Read + Seek>(
     archive: &'a mut ZipArchive<R>,
     name: &str,
 ) -> Option<ZipFile<'a, R>> {
-    let mut places = 0..archive.len();
-    let place = places.find(|place| {
-        let part = archive.by_index_raw(*place);
-        part.is_ok_and(|part| part_name(&part) == name)
-    })?;
+    let mut names = archive.file_names_raw();
+    let place = names.position(|raw| normalized(raw) == name)?;
+    drop(names);
     archive.by_index(place).ok()
 }
 
