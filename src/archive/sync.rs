@@ -94,7 +94,10 @@ pub(crate) async fn run(
     archive.commit(&coverage)?;
 
     let sightings = request.full.then(Sightings::default);
-    let store = BatchStore::new(archive, run.id, sightings)?;
+    let store = match BatchStore::new(archive, run.id, sightings) {
+        Ok(store) => store,
+        Err(failure) => return Ok(unprepared(archive, run, &coverage, failure)),
+    };
     archive.begin()?;
     let mut sync = Sync {
         archive,
@@ -114,6 +117,41 @@ pub(crate) async fn run(
     };
     let ended = sync.fetch(request).await;
     Ok(sync.finish(ended))
+}
+
+/// Records a run that could not store anything.
+fn unprepared(
+    archive: &Archive,
+    mut run: Run,
+    coverage: &Coverage,
+    failure: Failure,
+) -> SyncReport {
+    end(&mut run, Some(&failure), written(Utc::now().timestamp()));
+    let recorded = archive.begin().and_then(|()| {
+        archive.update_run(&run)?;
+        archive.commit(coverage)
+    });
+    if recorded.is_err() {
+        archive.rollback();
+    }
+    SyncReport {
+        run,
+        findings: DataIssues::default(),
+        is_through: false,
+        failure: Some(failure),
+    }
+}
+
+/// Sets how a run ended.
+fn end(run: &mut Run, failure: Option<&Failure>, now: String) {
+    run.ended = Some(now);
+    run.outcome = match failure.map(|failure| failure.kind) {
+        None => RunOutcome::Complete,
+        Some(Kind::Hangup | Kind::Interrupted | Kind::Terminated) => RunOutcome::Interrupted,
+        Some(_) => RunOutcome::Failed,
+    };
+    run.exit_code = Some(failure.map_or(0, |failure| failure.kind.code()));
+    run.message = failure.map(message);
 }
 
 struct Sync<'a> {
@@ -347,14 +385,8 @@ impl Sync<'_> {
             self.archive.rollback();
             (self.run, self.coverage) = self.kept.clone();
         }
-        self.run.ended = Some(self.now());
-        self.run.outcome = match failure.as_ref().map(|failure| failure.kind) {
-            None => RunOutcome::Complete,
-            Some(Kind::Hangup | Kind::Interrupted | Kind::Terminated) => RunOutcome::Interrupted,
-            Some(_) => RunOutcome::Failed,
-        };
-        self.run.exit_code = Some(failure.as_ref().map_or(0, |failure| failure.kind.code()));
-        self.run.message = failure.as_ref().map(message);
+        let now = self.now();
+        end(&mut self.run, failure.as_ref(), now);
         let noted = self.archive.begin().and_then(|()| self.commit());
         if noted.is_err() {
             self.archive.rollback();

@@ -48,6 +48,27 @@ fn assert_latest(shelf: &ArchiveFile, outcome: &str, code: Option<i64>, says: &s
 }
 
 #[test]
+fn a_key_that_cannot_be_built_is_a_failed_run_with_its_cause() {
+    let server = Server::start(&["--batches", "30"]);
+    let shelf = ArchiveFile::new();
+    shelf.complete(&server, &[]);
+    let key = "SELECT name FROM pragma_index_list('batches') WHERE \"unique\"";
+    let key: String = shelf.one(key);
+    // As if the first run had been killed, and the file damaged since.
+    let unfinished = format!(
+        "DROP INDEX {key}; PRAGMA user_version = 2; INSERT INTO batches SELECT * FROM batches LIMIT 1"
+    );
+    shelf.open().execute_batch(&unfinished).unwrap();
+    let output = shelf.command(&server, &[]).output();
+    assert!(
+        output.code.is_some_and(|code| code > 0),
+        "{}",
+        output.stderr
+    );
+    assert_latest(&shelf, "failed", output.code.map(i64::from), "UNIQUE");
+}
+
+#[test]
 fn failed_runs_are_listed_with_their_range_and_cause() {
     let server = Server::start(&["--batches", "30"]);
     let shelf = ArchiveFile::new();
