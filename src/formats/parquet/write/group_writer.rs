@@ -1,6 +1,7 @@
 //! Writes row groups, each on a thread of its own while the next one is buffered. There is one such thread at a
 //! time, so groups are written in order.
 
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use ::parquet::errors::ParquetError;
@@ -35,17 +36,23 @@ impl GroupWriter {
 
     /// Waits until the group before is written, and starts to write this one.
     pub(super) fn start(&mut self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<(), Failure> {
-        let mut encoder = self.encoder()?;
-        let work = move || {
-            let written = encoder.write_group(columns, rows);
-            written.map_err(|error| encoder.failure(error))?;
-            Ok(encoder)
-        };
+        let encoder = self.encoder()?;
+        let (sender, receiver) = mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("parquet".to_owned());
-        let thread = thread.spawn(work).map_err(|error| {
-            Failure::new(Kind::Internal, "cannot start a thread").caused_by(error)
-        })?;
-        self.0 = GroupState::Busy(thread);
+        let thread = thread.spawn(move || {
+            let (encoder, columns): (Box<GroupEncoder>, _) =
+                receiver.recv().map_err(|_| ended())?;
+            encoder.with_group(columns, rows)
+        });
+        self.0 = match thread {
+            Ok(thread) => {
+                let sent = sender.send((encoder, columns));
+                sent.map_err(|_| ended())?;
+                GroupState::Busy(thread)
+            }
+            // There are too many threads.
+            Err(_) => GroupState::Idle(encoder.with_group(columns, rows)?),
+        };
         Ok(())
     }
 
@@ -72,12 +79,6 @@ impl GroupWriter {
 
     /// Waits for the thread, if there is one.
     fn encoder(&mut self) -> Result<Box<GroupEncoder>, Failure> {
-        let ended = || {
-            Failure::new(
-                Kind::Internal,
-                "the thread that writes row groups has ended",
-            )
-        };
         match std::mem::replace(&mut self.0, GroupState::Ended) {
             GroupState::Idle(encoder) => Ok(encoder),
             GroupState::Busy(thread) => thread.join().map_err(|_| ended())?,
@@ -93,7 +94,25 @@ impl Drop for GroupWriter {
     }
 }
 
+fn ended() -> Failure {
+    Failure::new(
+        Kind::Internal,
+        "the thread that writes row groups has ended",
+    )
+}
+
 impl GroupEncoder {
+    /// Writes the rows as one row group.
+    fn with_group(
+        mut self: Box<Self>,
+        columns: Vec<ColumnBuffer>,
+        rows: usize,
+    ) -> Result<Box<Self>, Failure> {
+        let written = self.write_group(columns, rows);
+        written.map_err(|error| self.failure(error))?;
+        Ok(self)
+    }
+
     /// Writes the rows, if any, as one row group.
     fn write_group(&mut self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<(), ParquetError> {
         if rows == 0 {
