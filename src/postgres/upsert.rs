@@ -401,13 +401,16 @@ impl Upsert {
     }
 
     /// Updates the server's statistics of the temporary table, from a small sample: its size is what matters.
-    /// Allows some memory for the comparison, unless the user has set a limit: the server would otherwise sort
+    /// Allows some memory for the comparison, unless the role, the database or the user has a limit: the server would otherwise sort
     /// both tables into many small files.
     async fn prepare_comparison(&self, session: &PgSession) -> Result<(), PgError> {
         let doing = "compare the batches";
-        let memory = "select set_config('work_mem', greatest(setting::bigint, 65536) || 'kB', true) \
-             from pg_catalog.pg_settings where name = 'work_mem' and source <> 'client'";
-        session.rows(doing, Limit::Short, memory, &[]).await?;
+        if session.connector.option("work_mem").is_none() {
+            let memory = "select set_config('work_mem', greatest(setting::bigint, 65536) || 'kB', true) \
+                 from pg_catalog.pg_settings where name = 'work_mem' \
+                 and source in ('default', 'configuration file')";
+            session.rows(doing, Limit::Short, memory, &[]).await?;
+        }
         session.set("default_statistics_target", "10").await?;
         session.run(doing, Limit::Long, &Layout::analyze()).await
     }
