@@ -108,9 +108,15 @@ pub(super) fn create_key(db: &Connection) -> rusqlite::Result<()> {
         return Ok(());
     }
     // There may be a transaction already.
-    db.execute_batch(&format!(
-        "SAVEPOINT key; {KEY}; PRAGMA user_version = {VERSION_WITH_KEY}; RELEASE key"
-    ))
+    db.execute_batch("SAVEPOINT key")?;
+    let created = db.execute_batch(&format!(
+        "{KEY}; PRAGMA user_version = {VERSION_WITH_KEY}; RELEASE key"
+    ));
+    if created.is_err() {
+        // Some errors have ended the whole transaction.
+        let _ = db.execute_batch("ROLLBACK TO key; RELEASE key");
+    }
+    created
 }
 
 /// Creates the key and the indexes that are missing.

@@ -131,16 +131,21 @@ fn the_comparison_gets_memory_unless_the_user_has_set_a_limit() {
          $$ begin insert into seen values (current_setting('work_mem')); return new; end $$; \
          create trigger look before update on batches for each row execute function look()",
     );
-    for (number, (options, servers, memory)) in [
-        ("", "4MB", "64MB"),
+    for (number, (options, databases, memory)) in [
+        ("", "", "64MB"),
+        ("-c work_mem=1MB", "", "1MB"),
+        ("", "2MB", "2MB"),
         ("", "100MB", "100MB"),
-        ("-c work_mem=1MB", "4MB", "1MB"),
+        ("-c work_mem=1MB", "100MB", "1MB"),
     ]
     .into_iter()
     .enumerate()
     {
-        let set = format!("alter database {name} set work_mem = '{servers}'; truncate seen");
-        database.sql(&name, &set);
+        if !databases.is_empty() {
+            let set = format!("alter database {name} set work_mem = '{databases}'");
+            database.sql(&name, &set);
+        }
+        database.sql(&name, "truncate seen");
         let comment = format!("\"{number}\"");
         let scripted = serving(&[&[("comment", &comment)]]);
         let mut command = Service::scripted(&scripted).command(&["export", "-o", &address]);
