@@ -3,7 +3,7 @@
 //! Batches and the windows they complete are committed together, at short intervals: however a run ends, the
 //! next one continues from its last commit.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
@@ -14,7 +14,8 @@ use super::database::{Archive, Owner};
 use super::runs::{Run, RunOutcome};
 use super::store::{BatchStore, Sightings, Stored};
 use crate::batch::Page;
-use crate::batch::dedup::Arrival;
+use crate::batch::dedup::{Arrival, Id};
+use crate::batch::page::WalkId;
 use crate::batch::range::{Range, written};
 use crate::error::{Failure, Kind};
 use crate::fetch::{self, DataIssues, FetchedWindow, Pages, ReceivedPages};
@@ -33,6 +34,8 @@ const MAX_GAPS: usize = 20;
 const MAX_FRUITLESS_REQUESTS: u64 = 64;
 /// The number of ranges checked again for batches that seem to have vanished.
 const MAX_RECHECKS: usize = 32;
+/// The least number of batches whose answers are remembered.
+const REMEMBERED: usize = 2000;
 /// A larger difference between the clocks is reported, in seconds.
 const CLOCK_TOLERANCE: i64 = 60;
 
@@ -106,6 +109,7 @@ pub(crate) async fn run(
         stats,
         stop,
         received: ReceivedPages::new(),
+        answers: LatestAnswers::default(),
         mark: 0,
         kept: (run.clone(), coverage.clone()),
         run,
@@ -162,6 +166,7 @@ struct Sync<'a> {
     stats: &'a Stats,
     stop: Stop,
     received: ReceivedPages,
+    answers: LatestAnswers,
     /// The time the run began: nothing after it can be complete.
     mark: i64,
     run: Run,
@@ -325,9 +330,10 @@ impl Sync<'_> {
     fn store(&mut self, page: Page) -> Result<(), Failure> {
         let now = self.now();
         let arrivals = self.received.add(&page)?;
-        for (batch, arrival) in page.batches.iter().zip(arrivals) {
+        self.answers.begin_page(&page);
+        for ((batch, digest), arrival) in page.batches.iter().zip(&page.digests).zip(arrivals) {
             // Windows share their bounds: a repeated batch in one run is not a change.
-            if arrival == Arrival::Duplicate {
+            if !self.answers.is_news(digest.id(), arrival) {
                 continue;
             }
             match self.store.put(batch, arrival, &now)? {
@@ -384,6 +390,7 @@ impl Sync<'_> {
             // What could not be written is lost, and so is its coverage.
             self.archive.rollback();
             (self.run, self.coverage) = self.kept.clone();
+            self.is_through = false;
         }
         let now = self.now();
         end(&mut self.run, failure.as_ref(), now);
@@ -419,6 +426,47 @@ impl Sync<'_> {
     fn now(&self) -> String {
         let ahead = self.stats.clock_ahead().unwrap_or(0);
         written(Utc::now().timestamp().saturating_add(ahead))
+    }
+}
+
+/// When the service answered with the latest batches. Adjacent windows share a bound, and are fetched at the same
+/// time: what is stored later may be older.
+#[derive(Default)]
+struct LatestAnswers {
+    walk: Option<WalkId>,
+    answered: Option<Instant>,
+    /// The batches of the last windows, and those of the windows before.
+    batches: HashMap<Id, Option<Instant>>,
+    before: HashMap<Id, Option<Instant>>,
+    /// The batches that had different contents in this run.
+    changed: HashSet<Id>,
+}
+
+impl LatestAnswers {
+    fn begin_page(&mut self, page: &Page) {
+        let is_within = page.walk == self.walk && page.walk.is_some_and(|walk| walk.is_window);
+        if !is_within && self.batches.len() >= REMEMBERED {
+            self.before = std::mem::take(&mut self.batches);
+        }
+        (self.walk, self.answered) = (page.walk, page.answered);
+    }
+
+    /// Returns whether a batch of the page may be newer than what is stored.
+    fn is_news(&mut self, id: Id, arrival: Arrival) -> bool {
+        let known = self.batches.get(&id).or_else(|| self.before.get(&id));
+        if arrival != Arrival::New && known.is_some_and(|known| self.answered < *known) {
+            return false;
+        }
+        self.batches.insert(id, self.answered);
+        match arrival {
+            Arrival::New => true,
+            // It equals the first version, but another one may have been stored since.
+            Arrival::Duplicate => self.changed.contains(&id),
+            Arrival::Conflict => {
+                self.changed.insert(id);
+                true
+            }
+        }
     }
 }
 
@@ -517,5 +565,61 @@ impl CommitPace {
     fn committed(&mut self, took: Duration) {
         self.committed = Instant::now();
         self.wait = COMMIT_INTERVAL.max(took * SHARE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(walk: u64, answered: Instant) -> Page {
+        Page {
+            walk: Some(WalkId {
+                number: walk,
+                is_window: true,
+            }),
+            answered: Some(answered),
+            ..Page::default()
+        }
+    }
+
+    fn id(number: usize) -> Id {
+        (number, [0, 0, 0, 1])
+    }
+
+    #[test]
+    fn the_answer_decides_what_is_newer() {
+        use Arrival::{Conflict, Duplicate, New};
+        let start = Instant::now();
+        let later = start + Duration::from_millis(1);
+        let mut answers = LatestAnswers::default();
+        answers.begin_page(&page(1, later));
+        assert!(answers.is_news(id(1), New));
+        assert!(answers.is_news(id(2), New));
+        assert!(!answers.is_news(id(2), Duplicate));
+        answers.begin_page(&page(2, start));
+        assert!(!answers.is_news(id(1), Conflict), "answered before");
+        assert!(!answers.is_news(id(1), Duplicate));
+        answers.begin_page(&page(3, later + Duration::from_millis(1)));
+        assert!(answers.is_news(id(1), Conflict));
+        assert!(answers.is_news(id(1), Duplicate), "the first version again");
+        assert!(!answers.is_news(id(2), Duplicate));
+        assert!(answers.is_news(id(3), Conflict), "answered long ago");
+    }
+
+    #[test]
+    fn answers_of_two_windows_are_remembered() {
+        let start = Instant::now();
+        let mut answers = LatestAnswers::default();
+        for walk in 0..5 {
+            answers.begin_page(&page(walk, start));
+            for number in 0..2 * REMEMBERED {
+                assert!(answers.is_news(
+                    id(usize::try_from(walk).expect("a small number") << 20 | number),
+                    Arrival::New
+                ));
+            }
+        }
+        assert_eq!(answers.batches.len() + answers.before.len(), 4 * REMEMBERED);
     }
 }

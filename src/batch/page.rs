@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Batch;
 use super::dedup::{Arrival, Digest, Id};
@@ -19,6 +20,8 @@ pub(crate) struct Page {
     pub(crate) texts: Vec<Arc<String>>,
     /// The walk that the page belongs to; `None` for version 1.
     pub(crate) walk: Option<WalkId>,
+    /// When the service answered.
+    pub(crate) answered: Option<Instant>,
     /// Whether another part of the same page follows.
     pub(crate) is_continued: bool,
     /// Memory for digests.
@@ -86,6 +89,7 @@ impl Page {
         self.batches.clear();
         self.digests.clear();
         self.walk = None;
+        self.answered = None;
         self.is_continued = false;
         let texts = self.texts.drain(..);
         texts.filter_map(|text| Arc::into_inner(text).map(String::into_bytes))

@@ -77,6 +77,10 @@ impl Body {
             };
             self.input.advance(taken);
         }
+        if self.input.is_empty() {
+            // Even without any bytes left, it would keep the memory that they were received in.
+            self.input = Bytes::new();
+        }
         Ok(self.len())
     }
 

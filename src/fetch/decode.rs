@@ -126,11 +126,12 @@ impl PageDecoder {
 
     /// Returns the batches decoded so far as a part of the page, and continues on `blank_page`.
     pub(super) fn take(&mut self, blank_page: Page) -> DecodedPage {
-        let next = DecodedPage {
+        let mut next = DecodedPage {
             page: blank_page,
             received: self.decoded.received,
             ..DecodedPage::default()
         };
+        next.page.answered = self.decoded.page.answered;
         let mut part = std::mem::replace(&mut self.decoded, next);
         part.page.is_continued = true;
         part

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{self, JoinHandle};
@@ -167,6 +168,7 @@ impl PageReader {
         let blank_page = self.session.blank_page();
         let mut decoder =
             PageDecoder::new(self.version, self.session.lenient, self.info, blank_page);
+        decoder.decoded.page.answered = Some(Instant::now());
         decoder.decoded.is_retry = self.has_parts.load(Ordering::Relaxed);
         let mut last = Arc::default();
         let mut size = 0;

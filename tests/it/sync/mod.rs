@@ -14,6 +14,9 @@ mod rebind;
 // Files that are refused, names and links.
 mod refused;
 
+// Batches that change while they are fetched.
+mod newest;
+
 // Concurrent runs, and exports from an archive.
 mod concurrent;
 
