@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// Number of decimal digits that a 64-bit floating-point number always keeps.
-pub(crate) const EXACT_DIGITS: usize = 15;
+const EXACT_DIGITS: usize = 15;
 
 /// Returns whether `text` is a decimal number: digits with an optional sign and an optional fraction.
 pub(crate) fn is_number(text: &str) -> bool {
@@ -47,8 +47,19 @@ pub(crate) fn write_key(text: &str, key: &mut Vec<u8>) {
     }
 }
 
+/// Returns a decimal number as a float; `None` if it would not keep every digit.
+pub(crate) fn exact_float(text: &str) -> Option<f64> {
+    let value: f64 = is_number(text).then(|| text.parse().ok())??;
+    let is_exact = text.len() <= EXACT_DIGITS || {
+        let digits = significant_digits(text);
+        // Numbers near the smallest float keep fewer digits.
+        digits <= EXACT_DIGITS && (digits == 0 || value.is_normal())
+    };
+    is_exact.then_some(value)
+}
+
 /// Counts the significant digits of a decimal number: from the first that is not zero to the last.
-pub(crate) fn significant_digits(text: &str) -> usize {
+fn significant_digits(text: &str) -> usize {
     let is_insignificant = |letter: char| !matches!(letter, '1'..='9');
     let digits = text.trim_start_matches(is_insignificant);
     // Trailing zeros of a fraction are not significant.
@@ -123,6 +134,28 @@ mod tests {
             ("1.00000000000000000", 1),
         ] {
             assert_eq!(significant_digits(text), count, "{text}");
+        }
+    }
+
+    #[test]
+    fn floats_keep_every_digit() {
+        let tiny = |zeros: usize, digits: &str| format!("0.{}{digits}", "0".repeat(zeros));
+        for (text, expected) in [
+            ("87.50".to_owned(), Some(87.5)),
+            ("-0.00".to_owned(), Some(0.0)),
+            (
+                "123456789012345.000".to_owned(),
+                Some(123_456_789_012_345.0),
+            ),
+            ("1234567890123456".to_owned(), None),
+            (tiny(306, "1"), Some(1e-307)),
+            (tiny(400, ""), Some(0.0)),
+            (tiny(323, "1"), None),
+            (tiny(310, "123456789012345"), None),
+            (format!("1{}.0", "0".repeat(400)), None),
+            ("1e5".to_owned(), None),
+        ] {
+            assert_eq!(exact_float(&text), expected, "{text}");
         }
     }
 

@@ -34,7 +34,7 @@ pub(crate) use columns::{
     NON_USABLE, NUMBER_OF_IMAGES, SCANNED_BY, SEEDLING_SIZE, TOTAL_CELLS, USABLE, USABLE_RATE,
     WARNINGS, find_column,
 };
-pub(crate) use decimal::{EXACT_DIGITS, is_number, is_whole, significant_digits};
+pub(crate) use decimal::{exact_float, is_number, is_whole};
 pub(crate) use indexed::{Batch, unquote};
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use page::Page;

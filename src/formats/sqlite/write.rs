@@ -6,8 +6,7 @@ use rusqlite::{CachedStatement, Connection, OpenFlags};
 
 use crate::batch::filter::Fields;
 use crate::batch::{
-    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, EXACT_DIGITS, FieldType,
-    significant_digits,
+    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, FieldType, exact_float,
 };
 use crate::error::{Failure, Kind};
 use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
@@ -181,11 +180,11 @@ fn bind(
             Err(_) => return Ok(Err(TooLong { column })),
         },
         FieldType::Decimal => {
-            if text.is_some_and(|text| significant_digits(text) > EXACT_DIGITS) {
+            let number = text.map(exact_float);
+            if number == Some(None) {
                 return Ok(Err(TooLong { column }));
             }
-            let number = text.and_then(|text| text.parse::<f64>().ok());
-            insert.raw_bind_parameter(place, number)?;
+            insert.raw_bind_parameter(place, number.flatten())?;
         }
     }
     Ok(Ok(()))

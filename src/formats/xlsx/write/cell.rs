@@ -7,9 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::escapes::{escape, has_foreign};
 use super::excel_date::{ExcelDate, excel_date};
 use super::web_address::WebAddresses;
-use crate::batch::{
-    ANALYSIS_LINK, Batch, COLUMNS, Column, EXACT_DIGITS, FieldType, is_number, significant_digits,
-};
+use crate::batch::{ANALYSIS_LINK, Batch, COLUMNS, Column, FieldType, exact_float};
 use crate::text;
 
 /// The longest text of a cell, in UTF-16 units.
@@ -161,15 +159,7 @@ pub(super) fn cell<'a>(
 }
 
 fn number<'a>(name: &str, text: Cow<'a, str>) -> Result<Number<'a>, String> {
-    let is_exact = |value: &f64| {
-        text.len() <= EXACT_DIGITS || {
-            let digits = significant_digits(&text);
-            digits <= EXACT_DIGITS && (digits == 0 || value.is_normal())
-        }
-    };
-    let value = Some(&text).filter(|text| is_number(text));
-    let value = value.and_then(|text| text.parse().ok());
-    match value.filter(is_exact) {
+    match exact_float(&text) {
         Some(value) => Ok(Number { value, text }),
         None => Err(format!(
             "`{name}` is {}, which a spreadsheet cannot keep exactly",
