@@ -8,6 +8,7 @@ mod zip_structure;
 mod links;
 mod markup;
 mod package;
+mod structure;
 mod usual;
 mod values;
 mod vocabulary;

@@ -1,12 +1,15 @@
 //! Mutants of workbooks: one cell, one link, one member at a time.
 
+use std::fs;
 use std::io::{Cursor, Read as _, Write as _};
 
 use fastrand::Rng;
+use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
 use super::{Mutant, one_byte};
+use crate::harness::trayscan;
 
 const SHEET: &str = "xl/worksheets/sheet1.xml";
 const LINKS: &str = "xl/worksheets/_rels/sheet1.xml.rels";
@@ -81,6 +84,9 @@ pub(super) fn mutants(rng: &mut Rng, original: &[u8]) -> Vec<Mutant> {
     mutants.append(&mut cells);
     mutants.extend(link_mutants(&sheet, &content, &book));
     mutants.extend(parts(&sheet, &content, &book));
+    for (what, bytes) in forgeries(&book) {
+        mutants.push(Mutant::new("forgery", what, bytes));
+    }
     mutants.extend(checksums(original));
     for _ in 0..MEMBER_BYTES {
         let (name, content) = &book.0[rng.usize(..book.0.len())];
@@ -317,4 +323,155 @@ fn checksums(original: &[u8]) -> Vec<Mutant> {
         }
     }
     mutants
+}
+
+/// Names in another namespace or in another place, which other programs do not take for what they seem.
+fn forgeries(book: &Book) -> Vec<(&'static str, Vec<u8>)> {
+    const BOOK: &str = "xl/workbook.xml";
+    const TARGETS: &str = "xl/_rels/workbook.xml.rels";
+    const RULE: &str = "</sheetData><conditionalFormatting sqref=\"A1\"><cfRule type=\"expression\" priority=\"1\">\
+        <formula>WEBSERVICE(A1)</formula></cfRule></conditionalFormatting>";
+    const CHOICE: &str = "</sheetData><dataValidations><dataValidation sqref=\"A1\"><formula1>A1</formula1>\
+        </dataValidation></dataValidations>";
+    const MORE: &str = "<extLst><ext uri=\"x\"><sheetData><row r=\"99\"><c r=\"A99\"><v>1</v></c></row></sheetData>\
+        </ext></extLst></worksheet>";
+    let edits = [
+        (
+            "a row in another namespace",
+            SHEET,
+            "<row r=\"3\"",
+            "<row xmlns=\"urn:y\" r=\"3\"",
+        ),
+        (
+            "a cell in another namespace",
+            SHEET,
+            "<c r=\"B2\"",
+            "<c xmlns=\"urn:y\" r=\"B2\"",
+        ),
+        (
+            "a cell with a prefix",
+            SHEET,
+            "<c r=\"B2\"",
+            "<y:c xmlns:y=\"urn:y\"/><c r=\"B2\"",
+        ),
+        ("two values", SHEET, "<v>", "<v>777</v><v>"),
+        (
+            "a value with a prefix",
+            SHEET,
+            "<v>",
+            "<y:v xmlns:y=\"urn:y\">777</y:v><v>",
+        ),
+        (
+            "a value in another namespace",
+            SHEET,
+            "<v>",
+            "<v xmlns=\"urn:y\">",
+        ),
+        (
+            "a text in another namespace",
+            SHEET,
+            "<t>",
+            "<t xmlns=\"urn:y\">",
+        ),
+        ("more rows elsewhere", SHEET, "</worksheet>", MORE),
+        (
+            "two lists of rows",
+            SHEET,
+            "</sheetData>",
+            "</sheetData><sheetData/>",
+        ),
+        ("a rule with a formula", SHEET, "</sheetData>", RULE),
+        ("a choice with a formula", SHEET, "</sheetData>", CHOICE),
+        (
+            "a link without its namespace",
+            SHEET,
+            "r:id=",
+            "xmlns:y=\"urn:y\" y:id=",
+        ),
+        ("a link without a prefix", SHEET, "r:id=", "id="),
+        (
+            "a link with another meaning of r",
+            SHEET,
+            "r:id=",
+            "xmlns:r=\"urn:y\" r:id=",
+        ),
+        (
+            "a link with two places",
+            SHEET,
+            "<hyperlink ref=",
+            "<hyperlink xmlns:y=\"urn:y\" y:ref=\"A3\" ref=",
+        ),
+        (
+            "a link with two targets",
+            LINKS,
+            " Target=",
+            " xmlns:y=\"urn:y\" y:Target=\"https://evil.example/\" Target=",
+        ),
+        (
+            "a sheet with two targets",
+            TARGETS,
+            " Target=",
+            " xmlns:y=\"urn:y\" y:Target=\"worksheets/sheet9.xml\" Target=",
+        ),
+        (
+            "a sheet with two parts",
+            BOOK,
+            " r:id=",
+            " xmlns:y=\"urn:y\" y:id=\"rId2\" r:id=",
+        ),
+        (
+            "another epoch, on",
+            BOOK,
+            "<workbookPr ",
+            "<workbookPr date1904=\"on\" ",
+        ),
+        (
+            "another epoch, 2",
+            BOOK,
+            "<workbookPr ",
+            "<workbookPr date1904=\"2\" ",
+        ),
+        (
+            "another epoch, as a reference",
+            BOOK,
+            "<workbookPr ",
+            "<workbookPr date1904=\"&#49;\" ",
+        ),
+        (
+            "another epoch, with a prefix",
+            BOOK,
+            "<workbookPr ",
+            "<workbookPr xmlns:y=\"urn:y\" y:date1904=\"0\" ",
+        ),
+    ];
+    let forged = edits.map(|(what, member, from, to)| {
+        let text = book.text(member).unwrap();
+        assert!(text.contains(from), "{what}: {from}");
+        (what, book.with(member, text.replacen(from, to, 1)))
+    });
+    forged.into()
+}
+
+#[test]
+fn forged_names_are_found() {
+    let folder = TempDir::new().unwrap();
+    for name in ["a.xlsx", "a.ndjson"] {
+        let args = ["export", "--sandbox", "--limit", "20", "-q", "-o", name];
+        let ended = trayscan(&args).current_dir(folder.path()).output();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+    let book = Book::read(&fs::read(folder.path().join("a.xlsx")).unwrap());
+    let same = ("the same", book.write());
+    for (what, bytes) in forgeries(&book).into_iter().chain([same]) {
+        fs::write(folder.path().join("b.xlsx"), bytes).unwrap();
+        let args = ["verify", "b.xlsx", "--against", "a.ndjson"];
+        let ended = trayscan(&args).current_dir(folder.path()).output();
+        let code = if what == "the same" { 0 } else { 7 };
+        assert_eq!(ended.code, Some(code), "{what}: {}", ended.stderr);
+        assert!(
+            !ended.stderr.contains("well-formed"),
+            "{what}: {}",
+            ended.stderr
+        );
+    }
 }

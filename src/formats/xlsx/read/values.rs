@@ -11,6 +11,7 @@ const NUMBERS: &[&str] = &[
     "ySplit", "yWindow", "zoomScale", "zoomScaleNormal",
 ];
 
+const BOOLEAN: &str = "0 1 false true";
 const HORIZONTAL: &str = "general left center right fill justify centerContinuous distributed";
 const VERTICAL: &str = "top center bottom justify distributed";
 const ORIENTATION: &str = "default portrait landscape";
@@ -36,6 +37,7 @@ pub(super) fn is_sound(element: &[u8], name: &[u8], value: &[u8]) -> bool {
         (_, b"vertical") => is_one_of(value, VERTICAL),
         (_, b"orientation") => is_one_of(value, ORIENTATION),
         (_, b"activePane" | b"pane") => is_one_of(value, PANE),
+        (_, b"date1904") => is_one_of(value, BOOLEAN),
         (_, b"state") => is_one_of(value, STATE),
         (_, b"patternType") => is_one_of(value, PATTERN),
         (b"left" | b"right" | b"top" | b"bottom" | b"diagonal", b"style") => is_one_of(value, LINE),
@@ -88,6 +90,9 @@ mod tests {
             ("sheetFormatPr", "defaultRowHeight", "inf", false),
             ("alignment", "horizontal", "centerContinuous", true),
             ("alignment", "horizontal", "luft", false),
+            ("workbookPr", "date1904", "false", true),
+            ("workbookPr", "date1904", "on", false),
+            ("workbookPr", "date1904", " 1 ", false),
             ("pane", "state", "frozen", true),
             ("sheet", "state", "veryHidden", true),
             ("pane", "activePane", "bottomRighu", false),

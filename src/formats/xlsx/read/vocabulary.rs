@@ -4,7 +4,7 @@
 /// The names of more than one letter in workbooks, sheets, styles and shared strings, sorted.
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
-    "activeCell", "activeCellId", "activePane", "activeTab", "algorithmName", "alignWithMargins",
+    "aca", "activeCell", "activeCellId", "activePane", "activeTab", "algorithmName", "alignWithMargins",
     "allowBlank", "allowPng", "appName", "applyAlignment", "applyBorder", "applyFill", "applyFont",
     "applyNumberFormat", "applyProtection", "applyStyles", "auto", "autoCompressPictures", "autoFilter",
     "autoFilterDateGrouping", "autoPageBreaks", "autoRecover", "backupFile", "baseColWidth", "bestFit",
@@ -17,7 +17,7 @@ const NAMES: &[&str] = &[
     "defaultGridColor", "defaultPivotStyle", "defaultRowHeight", "defaultTableStyle", "defaultThemeVersion",
     "degree", "deleteColumns", "deleteRows", "descending", "description", "diagonalDown", "diagonalUp",
     "differentFirst", "differentOddEven", "disablePrompts", "display", "displayName", "dpi", "draft", "dxfId",
-    "dyDescent", "emptyCellReference", "enableFormatConditionsCalculation", "equalAverage", "error",
+    "dyDescent", "eb", "emptyCellReference", "enableFormatConditionsCalculation", "equalAverage", "error",
     "errorStyle", "errorTitle", "errors", "evalError", "fillId", "filterMode", "filterPrivacy", "filterVal",
     "firstPageNumber", "firstSheet", "fitToHeight", "fitToPage", "fitToWidth", "fontId", "footer",
     "forceFullCalc", "formatCells", "formatCode", "formatColumns", "formatRows", "formula", "formulaRange",
@@ -36,7 +36,7 @@ const NAMES: &[&str] = &[
     "rank", "readOnlyRecommended", "readingOrder", "recalcAlways", "ref", "refMode", "refreshAllConnections",
     "relativeIndent", "repairLoad", "reservationPassword", "reverse", "revisionsAlgorithmName",
     "revisionsHashValue", "revisionsPassword", "revisionsSaltValue", "revisionsSpinCount", "rgb", "right",
-    "rightToLeft", "rupBuild", "saltValue", "saveExternalLinkValues", "scale", "scaleWithDoc", "scenarios",
+    "rightToLeft", "rupBuild", "saltValue", "saveExternalLinkValues", "sb", "scale", "scaleWithDoc", "scenarios",
     "second", "selectLockedCells", "selectUnlockedCells", "sheet", "sheetId", "shortcutKey",
     "showBorderUnselectedTables", "showButton", "showComments", "showDropDown", "showErrorMessage",
     "showFormulaBar", "showFormulas", "showGridLines", "showHorizontalScroll", "showInkAnnotation",

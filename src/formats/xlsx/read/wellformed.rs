@@ -3,6 +3,7 @@
 use chrono::{DateTime, NaiveDate};
 
 use super::markup::{Attribute, find_attributes};
+use super::structure::{Structure, local};
 use super::{values, vocabulary};
 
 /// The deepest nesting of elements.
@@ -26,13 +27,17 @@ fn is_date(text: &[u8]) -> bool {
 }
 
 /// Checks a part tag by tag.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct WellFormed {
     /// The names of the open elements, one after another, and where each starts.
     names: Vec<u8>,
     open: Vec<usize>,
     has_root: bool,
-    prefixes: Vec<Vec<u8>>,
+    /// The prefixes that are declared, with their namespaces.
+    prefixes: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The prefix of the first element, and the namespace without a prefix.
+    own_prefix: Vec<u8>,
+    own_namespace: Vec<u8>,
     /// An incomplete reference.
     reference: Option<Vec<u8>>,
     /// The first bytes of an incomplete character.
@@ -41,6 +46,31 @@ pub(super) struct WellFormed {
     attributes: Vec<Attribute>,
     /// Whether the part is SpreadsheetML, whose attributes are known.
     is_spreadsheet: bool,
+    /// Whether readers find cells by this part.
+    is_structure: bool,
+    structure: Structure,
+    /// Whether all names and values so far are those of a workbook.
+    is_known: bool,
+}
+
+impl Default for WellFormed {
+    fn default() -> Self {
+        Self {
+            names: Vec::new(),
+            open: Vec::new(),
+            has_root: false,
+            prefixes: Vec::new(),
+            own_prefix: Vec::new(),
+            own_namespace: Vec::new(),
+            reference: None,
+            partial: Vec::new(),
+            attributes: Vec::new(),
+            is_spreadsheet: false,
+            is_structure: false,
+            structure: Structure::default(),
+            is_known: true,
+        }
+    }
 }
 
 impl WellFormed {
@@ -116,7 +146,12 @@ impl WellFormed {
 
     /// Checks a tag, from after its `<` up to its `>`.
     pub(super) fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
-        self.check(tag).ok_or_else(broken)
+        self.check(tag).ok_or_else(broken)?;
+        if self.is_known {
+            Ok(())
+        } else {
+            Err(unknown())
+        }
     }
 
     fn check(&mut self, tag: &[u8]) -> Option<()> {
@@ -152,22 +187,31 @@ impl WellFormed {
                 if !values::is_namespace(attribute.value(tag)) {
                     return None;
                 }
-                self.prefixes.push(prefix.to_vec());
+                self.is_known &= declare(&mut self.prefixes, prefix, attribute.value(tag));
+            } else if name == b"xmlns" && !self.has_root {
+                self.own_namespace = attribute.value(tag).to_vec();
+            } else if name == b"xmlns" && self.is_structure {
+                self.is_known &= self.own_namespace == attribute.value(tag);
             }
         }
         if !self.has_root {
             check_namespaces(name, tag, &self.attributes)?;
-            let roots: [&[u8]; 4] = [b"workbook", b"worksheet", b"styleSheet", b"sst"];
-            self.is_spreadsheet = roots.contains(&name);
+            let spreadsheets: [&[u8]; 4] = [b"workbook", b"worksheet", b"styleSheet", b"sst"];
+            self.is_spreadsheet = spreadsheets.contains(&name);
+            let root = local(name);
+            self.is_structure =
+                spreadsheets.contains(&root) || matches!(root, b"Relationships" | b"Types");
+            self.own_prefix = prefix(name).to_vec();
+        }
+        if self.is_structure {
+            self.is_known &= self.is_placed(tag, name).is_some();
         }
         if self.is_spreadsheet && !name.contains(&b':') {
             let is_known = |attribute: &Attribute| {
                 let (attribute, value) = (attribute.name(tag), attribute.value(tag));
                 vocabulary::is_attribute(attribute) && values::is_sound(name, attribute, value)
             };
-            if !self.attributes.iter().all(is_known) {
-                return None;
-            }
+            self.is_known &= self.attributes.iter().all(is_known);
         }
         let attributes = self.attributes.iter().map(|attribute| attribute.name(tag));
         if !attributes.chain([name]).all(|name| self.is_declared(name)) {
@@ -186,7 +230,39 @@ impl WellFormed {
             return true;
         };
         let prefix = &name[..colon];
-        matches!(prefix, b"xml" | b"xmlns") || self.prefixes.iter().any(|known| known == prefix)
+        matches!(prefix, b"xml" | b"xmlns")
+            || self.prefixes.iter().any(|(known, _)| known == prefix)
+    }
+
+    /// Checks that the last tag, an element with this name, is what readers take it for.
+    fn is_placed(&mut self, tag: &[u8], name: &[u8]) -> Option<()> {
+        for attribute in &self.attributes {
+            let attribute = attribute.name(tag);
+            let is_relation = match prefix(attribute) {
+                b"" => false,
+                b"xml" | b"xmlns" => continue,
+                prefix => self.prefixes.iter().any(|(known, namespace)| {
+                    let namespace = std::str::from_utf8(namespace).unwrap_or_default();
+                    known == prefix && RELATIONS.contains(&namespace)
+                }),
+            };
+            let has_prefix = attribute.contains(&b':');
+            let is_sound = match local(attribute) {
+                b"id" => {
+                    is_relation || !has_prefix && !matches!(local(name), b"sheet" | b"hyperlink")
+                }
+                // Excel writes it with a prefix.
+                b"dyDescent" => true,
+                local => !has_prefix || self.is_spreadsheet && !vocabulary::is_attribute(local),
+            };
+            is_sound.then_some(())?;
+        }
+        let is_own = prefix(name) == self.own_prefix;
+        let parents = (0..self.open.len()).map(|place| {
+            let end = self.open.get(place + 1).copied();
+            &self.names[self.open[place]..end.unwrap_or(self.names.len())]
+        });
+        self.structure.check(local(name), is_own, parents)
     }
 
     /// Returns the attributes of the last tag.
@@ -233,6 +309,26 @@ impl WellFormed {
 
 fn broken() -> String {
     "is not well-formed XML".to_owned()
+}
+
+fn unknown() -> String {
+    "has an element, an attribute or a value that an export never has there".to_owned()
+}
+
+/// Returns the prefix of a name; empty if it has none.
+fn prefix(name: &[u8]) -> &[u8] {
+    memchr::memchr(b':', name).map_or(b"", |colon| &name[..colon])
+}
+
+/// Adds a prefix; returns false if it stands for another namespace already.
+fn declare(prefixes: &mut Vec<(Vec<u8>, Vec<u8>)>, prefix: &[u8], namespace: &[u8]) -> bool {
+    match prefixes.iter().find(|(known, _)| known == prefix) {
+        Some((_, known)) => known == namespace,
+        None => {
+            prefixes.push((prefix.to_vec(), namespace.to_vec()));
+            true
+        }
+    }
 }
 
 fn is_name(name: &[u8]) -> bool {
@@ -326,6 +422,8 @@ mod tests {
             "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n<a><b c='1' d = \"&#x41;\"/>é &amp; </a>",
             "<a xmlns:x=\"y\"><x:b x:c=\"\"></x:b ></a>",
             "<a/>",
+            "<x:worksheet xmlns:x=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><x:sheetData><x:row><x:c><x:v>1</x:v></x:c></x:row></x:sheetData></x:worksheet>",
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><hyperlinks><hyperlink xmlns:s=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships\" s:id=\"rId1\"/></hyperlinks></worksheet>",
         ] {
             assert_eq!(check(text), Ok(()), "{text}");
         }
@@ -358,6 +456,13 @@ mod tests {
             "<?xml version=\"1.0\" encoding=\"UTF-8' standalone=\"yes\"?><a/>",
             "<?xml version=\"1.0\" encoding=\"latin1\"?><a/>",
             "<worksheet/>",
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><sheetData xmlns=\"urn:y\"/></worksheet>",
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\" xmlns:y=\"urn:y\"><y:sheetData/></worksheet>",
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\" xmlns:y=\"urn:y\"><hyperlinks><hyperlink y:id=\"rId1\"/></hyperlinks></worksheet>",
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><hyperlinks><hyperlink id=\"rId1\"/></hyperlinks></worksheet>",
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\" xmlns:y=\"urn:y\"><dimension y:ref=\"A1\"/></worksheet>",
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\" xmlns:y=\"urn:y\"><a/><b xmlns:y=\"urn:z\"/></worksheet>",
+            "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\" xmlns:y=\"urn:y\"><Relationship y:Target=\"a\"/></Relationships>",
             "<workbook xmlns=\"http://example.org\"/>",
         ] {
             assert!(check(text).is_err(), "{text}");

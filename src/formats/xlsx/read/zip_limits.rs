@@ -378,7 +378,9 @@ impl Measure {
         }
         let get = |name: &str| attribute(tag, name);
         let is_kept = match (self.part.root.as_str(), local) {
-            ("worksheet", b"f") => return Err("has a formula".to_owned()),
+            ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => {
+                return Err("has a formula".to_owned());
+            }
             ("worksheet", b"c") => return self.keep_cell(tag),
             ("worksheet", b"v") => {
                 self.in_number = self.content == CellContent::Number && !tag.ends_with(b"/>");
