@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 
-use calamine::{DataRef, Reader as _, Style, Xlsx, XlsxCellReader, XlsxError};
+use calamine::{DataRef, Reader as _, Xlsx, XlsxCellReader, XlsxError};
 use chrono::{DateTime, Datelike as _, Timelike as _};
 use zip::ZipArchive;
 
@@ -151,19 +151,27 @@ impl<'a> SheetReader<'a> {
         mut cells: XlsxCellReader<'_, BufReader<SharedReader<'_, R>>>,
         each: &mut RecordHandler<'_>,
     ) -> Result<ControlFlow<()>, ReadError> {
-        let passed = match self.read_usual(file, cells.styles(), each)? {
+        let formats = NumberFormats::new(cells.styles());
+        let passed = match self.read_usual(file, &formats, each)? {
             UsualEnd::Done(flow) => return Ok(flow),
             UsualEnd::Passed(count) => count,
         };
         for _ in 0..passed {
             catch_panic(|| cells.next_cell())?;
         }
-        while let Some(cell) = catch_panic(|| cells.next_cell())? {
+        while let Some((cell, format)) = catch_panic(|| cells.next_cell_with_style_id())? {
             let place = cell.get_position();
             if self.next_row(Some(place.0), each)? == ControlFlow::Break(()) {
                 return Ok(ControlFlow::Break(()));
             }
-            self.add(place, cell.get_value())?;
+            match cell.get_value() {
+                DataRef::DateTime(days)
+                    if formats.has_whole_seconds(u32::try_from(format).ok()) =>
+                {
+                    self.add(place, &usual::date(days.as_f64(), true))?;
+                }
+                value => self.add(place, value)?,
+            }
         }
         self.next_row(None, each)
     }
@@ -172,7 +180,7 @@ impl<'a> SheetReader<'a> {
     fn read_usual<R: Read + Seek>(
         &mut self,
         file: &RefCell<R>,
-        styles: &[Style],
+        formats: &NumberFormats,
         each: &mut RecordHandler<'_>,
     ) -> Result<UsualEnd, ReadError> {
         let mut passed = 0;
@@ -186,7 +194,6 @@ impl<'a> SheetReader<'a> {
         let Some(mut usual) = part.map(UsualCells::new).transpose()?.flatten() else {
             return Ok(UsualEnd::Passed(passed));
         };
-        let formats = NumberFormats::new(styles);
         loop {
             let cell = match usual.next()? {
                 UsualStep::Cell(cell) => cell,
@@ -197,8 +204,8 @@ impl<'a> SheetReader<'a> {
                 return Ok(UsualEnd::Done(ControlFlow::Break(())));
             }
             let bytes = usual.bytes();
-            if !self.add_usual(&cell, bytes, &formats)? {
-                let Some(value) = cell.value(bytes, &formats) else {
+            if !self.add_usual(&cell, bytes, formats)? {
+                let Some(value) = cell.value(bytes, formats) else {
                     return Ok(UsualEnd::Passed(passed));
                 };
                 self.add(cell.place, &value)?;
@@ -266,7 +273,10 @@ impl<'a> SheetReader<'a> {
             (UsualContent::Number, FieldType::Date)
                 if formats.is_date(cell.format) == Some(true) =>
             {
-                instant(days())
+                match formats.has_whole_seconds(cell.format) {
+                    true => instant(usual::whole_second(days())),
+                    false => instant(days()),
+                }
             }
             _ => return Ok(false),
         };

@@ -125,13 +125,32 @@ impl UsualCell {
             UsualContent::Number => {
                 let number = text.parse().ok()?;
                 if formats.is_date(self.format)? {
-                    let kind = ExcelDateTimeType::DateTime;
-                    DataRef::DateTime(ExcelDateTime::new(number, kind, false))
+                    date(number, formats.has_whole_seconds(self.format))
                 } else {
                     DataRef::Float(number)
                 }
             }
         })
+    }
+}
+
+/// Returns a date as calamine does. Other programs write some of them a little differently: where the format shows
+/// no fraction of a second, that is not a change.
+pub(super) fn date(days: f64, is_whole: bool) -> DataRef<'static> {
+    let days = if is_whole { whole_second(days) } else { days };
+    DataRef::DateTime(ExcelDateTime::new(days, ExcelDateTimeType::DateTime, false))
+}
+
+/// Returns the whole second that `days` is nearest to, unless it is too far.
+pub(super) fn whole_second(days: f64) -> f64 {
+    const SECONDS: f64 = 86_400.0;
+    /// Ten microseconds: the fifteenth digit is about as large.
+    const TOLERANCE: f64 = 1e-5 / SECONDS;
+    let whole = (days * SECONDS).round() / SECONDS;
+    if (days - whole).abs() <= TOLERANCE {
+        whole
+    } else {
+        days
     }
 }
 
@@ -236,8 +255,11 @@ impl CellParser<'_> {
     }
 }
 
-/// Which formats of cells are dates, as far as exports use them.
-pub(super) struct NumberFormats(Vec<Option<bool>>);
+/// Which formats of cells are dates, as far as exports use them, and which show no fraction of a second.
+pub(super) struct NumberFormats {
+    dates: Vec<Option<bool>>,
+    whole_seconds: Vec<bool>,
+}
 
 impl NumberFormats {
     pub(super) fn new(styles: &[Style]) -> Self {
@@ -250,13 +272,26 @@ impl NumberFormats {
                 _ => None,
             }
         };
-        Self(styles.iter().map(is_date).collect())
+        let has_no_fraction = |style: &Style| {
+            let format = style.number_format.as_ref();
+            format.is_some_and(|format| !format.format_code.contains('0'))
+        };
+        Self {
+            dates: styles.iter().map(is_date).collect(),
+            whole_seconds: styles.iter().map(has_no_fraction).collect(),
+        }
+    }
+
+    /// Returns whether dates in this format show no fraction of a second.
+    pub(super) fn has_whole_seconds(&self, format: Option<u32>) -> bool {
+        let format = format.and_then(|format| usize::try_from(format).ok());
+        format.and_then(|format| self.whole_seconds.get(format)) == Some(&true)
     }
 
     /// Returns whether numbers in this format are dates; `None` if unknown.
     pub(super) fn is_date(&self, format: Option<u32>) -> Option<bool> {
         match format {
-            Some(format) => *self.0.get(usize::try_from(format).ok()?)?,
+            Some(format) => *self.dates.get(usize::try_from(format).ok()?)?,
             None => Some(false),
         }
     }
@@ -357,6 +392,22 @@ fn row_tag(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_without_a_fraction_is_a_whole_second() {
+        // As an export writes it, the float after it, and with fifteen digits.
+        let days: f64 = 46_143.250_011_574_076;
+        for same in [
+            days,
+            f64::from_bits(days.to_bits() + 1),
+            46_143.250_011_574_1,
+        ] {
+            assert_eq!(whole_second(same).to_bits(), days.to_bits(), "{same}");
+        }
+        for other in [46_143.250_012, 46_143.250_011_574_3] {
+            assert_eq!(whole_second(other).to_bits(), other.to_bits(), "{other}");
+        }
+    }
 
     #[test]
     fn cells_are_recognised_in_the_notation_of_an_export_only() {
