@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use memchr::memchr;
+use memchr::{memchr, memchr2, memrchr};
 
 use super::columns::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
 use super::json::scan::{BatchScanner, GeneralIndex, Index, OPENINGS};
 use super::json::tokens::hex;
 use super::timestamp::Timestamp;
+use super::values::quote;
 
 /// One batch: its text as received, and an index of its values.
 #[derive(Clone, Debug)]
@@ -160,14 +161,16 @@ impl Batch {
     }
 
     /// Returns the object with its fields in the order of the interface, nullable ones always present, and
-    /// unknown ones sorted at the end: the same text for the same content.
+    /// unknown ones sorted at the end, with as few escapes as possible: the same text for the same content.
     pub(crate) fn canonical(&self) -> String {
         let mut scratch = String::new();
-        let mut text = self.known_part(&mut scratch).to_owned();
-        let mut unknown: Vec<(&str, &str)> = self.unknown().collect();
+        let mut text = few_escapes(self.known_part(&mut scratch)).into_owned();
+        let unknown = self.unknown();
+        let unknown = unknown.map(|(name, value)| (few_escapes(name), few_escapes(value)));
+        let mut unknown: Vec<(Cow<'_, str>, Cow<'_, str>)> = unknown.collect();
         unknown.sort_unstable();
         for (name, value) in unknown {
-            for part in [",", name, ":", value] {
+            for part in [",", &*name, ":", &*value] {
                 text.push_str(part);
             }
         }
@@ -208,11 +211,12 @@ impl Batch {
     /// Returns a hash of the content: the same for batches with the same canonical form. `scratch` is memory that
     /// is used again.
     pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, scratch: &mut String) -> u64 {
-        let known = hash(self.known_part(scratch).as_bytes());
+        let hash = |json: &str| hash(few_escapes(json).as_bytes());
+        let known = hash(self.known_part(scratch));
         // A sum does not depend on the order.
         let unknown = self.index.unknown().iter();
         let unknown = unknown.map(|(name, value)| self.slice(&(name.start..value.end)));
-        unknown.fold(known, |sum, field| sum.wrapping_add(hash(field.as_bytes())))
+        unknown.fold(known, |sum, field| sum.wrapping_add(hash(field)))
     }
 
     /// Returns JSON names (in quotes) and values of unknown fields.
@@ -252,6 +256,51 @@ pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
         // An unpaired surrogate has no text. With `--lenient`, it is kept as written.
         Some(content) => unescape(content).map_or(Cow::Borrowed(content), Cow::Owned),
     }
+}
+
+/// Returns JSON text with as few escapes as possible in its strings.
+fn few_escapes(json: &str) -> Cow<'_, str> {
+    let Some(first) = memchr(b'\\', json.as_bytes()) else {
+        return Cow::Borrowed(json);
+    };
+    let mut text = String::with_capacity(json.len());
+    let (mut rest, mut escape) = (json, Some(first));
+    while let Some(position) = escape {
+        let bytes = rest.as_bytes();
+        // The last quote before the first escape of a string begins it.
+        let Some(start) = memrchr(b'"', &bytes[..position]).map(|quote| quote + 1) else {
+            break;
+        };
+        let end = start + string_length(&bytes[start..]);
+        text.push_str(&rest[..start]);
+        match unescape(&rest[start..end]) {
+            Some(content) => {
+                text.pop();
+                quote(&content, &mut text);
+                rest = rest.get(end + 1..).unwrap_or_default();
+            }
+            None => {
+                text.push_str(&rest[start..end]);
+                rest = &rest[end..];
+            }
+        }
+        escape = memchr(b'\\', rest.as_bytes());
+    }
+    text.push_str(rest);
+    Cow::Owned(text)
+}
+
+/// Returns the number of bytes before the quote that ends a string.
+fn string_length(content: &[u8]) -> usize {
+    let mut position = 0;
+    while let Some(found) = memchr2(b'"', b'\\', &content[position..]) {
+        position += found;
+        if content[position] == b'"' {
+            return position;
+        }
+        position = content.len().min(position + 2);
+    }
+    content.len()
 }
 
 /// Returns the text of a JSON string without its escapes; `None` if one is not valid.
@@ -294,7 +343,46 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn escapes_do_not_change_the_content() {
+        for (json, few) in [
+            (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
+            (
+                r#"{"a":"\u0062","c":"d\/e","f":1}"#,
+                r#"{"a":"b","c":"d/e","f":1}"#,
+            ),
+            (r#""\"\u0022\\\u005c""#, r#""\"\"\\\\""#),
+            (
+                r#"["\u00e4","ä","\n\u000a\u0001"]"#,
+                r#"["ä","ä","\n\n\u0001"]"#,
+            ),
+            (r#"["\ud83c\udf31","x"]"#, r#"["🌱","x"]"#),
+            (r#"["\ud83c","\u0078"]"#, r#"["\ud83c","x"]"#),
+            (r#"{"\u0061\"":"\\"}"#, r#"{"a\"":"\\"}"#),
+        ] {
+            assert_eq!(few_escapes(json), few, "{json}");
+            assert_eq!(few_escapes(few), few, "{json}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn fewer_escapes_mean_the_same(
+            texts in prop::collection::vec(r#"[a"\\/\n\x01ä🌱]{0,6}"#, 1..4),
+            escaped in prop::collection::vec(any::<bool>(), 24),
+        ) {
+            let mut escaped = escaped.into_iter().cycle();
+            let spell = |text: &String| {
+                let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
+                let units: String = units.collect();
+                if escaped.next() == Some(true) { format!("\"{units}\"") } else { serde_json::to_string(text).expect("text") }
+            };
+            let spelled = format!("[{}]", texts.iter().map(spell).collect::<Vec<_>>().join(","));
+            let plain = serde_json::to_string(&texts).expect("text");
+            prop_assert_eq!(few_escapes(&spelled), few_escapes(&plain));
+            prop_assert_eq!(&*few_escapes(&plain), &plain);
+        }
+
         #[test]
         fn escapes_are_read_as_serde_json_reads_them(
             content in r#"([a-zé]|\\["\\/bfnrtx]|\\u[0-9a-fA-F]{4}|\\ud8[0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\u[0-9g+ ]{0,4}){0,8}"#,

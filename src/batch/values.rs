@@ -337,7 +337,8 @@ fn write_array(json: &str, depth: usize, out: &mut String) -> Option<()> {
     Some(())
 }
 
-fn quote(text: &str, out: &mut String) {
+/// Appends `text` as a JSON string with as few escapes as possible.
+pub(super) fn quote(text: &str, out: &mut String) {
     let quoted = serde_json::to_string(text).expect("text is always JSON");
     out.push_str(&quoted);
 }

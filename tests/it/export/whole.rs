@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     MANY_RETRIES, YEAR, YEAR_FLAGS, assert_same, assert_whole, batch, texts, with, written,
 };
-use crate::fake::{Answer, FakeService, TOKEN};
+use crate::fake::{Answer, Batch, FakeService, TOKEN};
 use crate::harness::{Output, Server, export, in_parallel};
 
 #[test]
@@ -266,6 +266,18 @@ fn the_first_of_two_batches_with_one_id_is_kept_and_the_other_reported() {
         "warning: 1 batch arrived again with different content; the first version was kept\n";
     assert!(ended.stderr.starts_with(warning), "{ended:?}");
     assert_eq!(ended.stderr.lines().count(), 2, "{ended:?}");
+}
+
+#[test]
+fn a_batch_with_other_escapes_is_the_same() {
+    let spellings = ["ä/b", r"\u00e4/b", r"ä\/b", r"\u00e4\u002fb"].map(|value| {
+        let batch = Batch::full("one").with("comment", format!("\"{value}\""));
+        batch.with("odd", format!("{{\"k\":\"{value}\"}}")).text()
+    });
+    let stub = FakeService::with(&spellings);
+    let ended = export(&stub, &["-f", "ndjson"]).expect(0);
+    assert_eq!(ended.stdout, format!("{}\n", spellings[0]));
+    assert!(!ended.stderr.contains("warning"), "{ended:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::archives::ArchiveFile;
+use crate::fake::live::LiveService;
 use crate::fake::{Answer, Batch, FakeService, cursor, page, second, token};
 
 const COUNT: usize = 2000;
@@ -26,6 +27,26 @@ fn a_version_that_returns_replaces_the_one_between() {
         archive.complete(&service, &["--parallel", workers]);
         assert_eq!(archive.one::<String>("SELECT comment FROM batches"), "A");
         assert_eq!(archive.one::<i64>("SELECT count(*) FROM changes"), 2);
+    }
+}
+
+#[test]
+fn other_escapes_are_no_change() {
+    let archive = ArchiveFile::new();
+    let service = LiveService::start();
+    service.state().put("x", Batch::small("x"));
+    for (spelling, expected) in [
+        (r#""n\u00e4me a/b""#, [1, 0, 0]),
+        (r#""näme a/b""#, [0, 0, 1]),
+        (r#""näme a\/b""#, [0, 0, 1]),
+        (r#""name a/b""#, [0, 1, 0]),
+    ] {
+        service.state().edit("x", "comment", spelling);
+        assert_eq!(
+            archive.counts(&service, &["--full"]),
+            expected,
+            "{spelling}"
+        );
     }
 }
 
