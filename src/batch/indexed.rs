@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use memchr::{memchr, memchr2, memrchr};
+use memchr::memchr;
 
 use super::columns::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
 use super::json::scan::{BatchScanner, GeneralIndex, Index, OPENINGS};
-use super::json::tokens::hex;
+use super::json::strings::{few_escapes, unquote};
 use super::timestamp::Timestamp;
-use super::values::quote;
 
 /// One batch: its text as received, and an index of its values.
 #[derive(Clone, Debug)]
@@ -243,155 +242,4 @@ impl Batch {
 /// Returns positions in a page; `None` if the page is too large.
 pub(super) fn offsets(positions: Range<usize>) -> Option<Range<u32>> {
     Some(positions.start.try_into().ok()?..positions.end.try_into().ok()?)
-}
-
-/// Returns the content of a JSON string; any other JSON text as it is.
-pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
-    match json
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'))
-    {
-        None => Cow::Borrowed(json),
-        Some(content) if memchr(b'\\', content.as_bytes()).is_none() => Cow::Borrowed(content),
-        // An unpaired surrogate has no text. With `--lenient`, it is kept as written.
-        Some(content) => unescape(content).map_or(Cow::Borrowed(content), Cow::Owned),
-    }
-}
-
-/// Returns JSON text with as few escapes as possible in its strings.
-fn few_escapes(json: &str) -> Cow<'_, str> {
-    let Some(first) = memchr(b'\\', json.as_bytes()) else {
-        return Cow::Borrowed(json);
-    };
-    let mut text = String::with_capacity(json.len());
-    let (mut rest, mut escape) = (json, Some(first));
-    while let Some(position) = escape {
-        let bytes = rest.as_bytes();
-        // The last quote before the first escape of a string begins it.
-        let Some(start) = memrchr(b'"', &bytes[..position]).map(|quote| quote + 1) else {
-            break;
-        };
-        let end = start + string_length(&bytes[start..]);
-        text.push_str(&rest[..start]);
-        match unescape(&rest[start..end]) {
-            Some(content) => {
-                text.pop();
-                quote(&content, &mut text);
-                rest = rest.get(end + 1..).unwrap_or_default();
-            }
-            None => {
-                text.push_str(&rest[start..end]);
-                rest = &rest[end..];
-            }
-        }
-        escape = memchr(b'\\', rest.as_bytes());
-    }
-    text.push_str(rest);
-    Cow::Owned(text)
-}
-
-/// Returns the number of bytes before the quote that ends a string.
-fn string_length(content: &[u8]) -> usize {
-    let mut position = 0;
-    while let Some(found) = memchr2(b'"', b'\\', &content[position..]) {
-        position += found;
-        if content[position] == b'"' {
-            return position;
-        }
-        position = content.len().min(position + 2);
-    }
-    content.len()
-}
-
-/// Returns the text of a JSON string without its escapes; `None` if one is not valid.
-fn unescape(content: &str) -> Option<String> {
-    let mut text = String::with_capacity(content.len());
-    let mut rest = content;
-    while let Some(position) = memchr(b'\\', rest.as_bytes()) {
-        text.push_str(&rest[..position]);
-        let escape = &rest.as_bytes()[position + 1..];
-        let mut length = 1;
-        text.push(match escape.first()? {
-            quoted @ (b'"' | b'\\' | b'/') => char::from(*quoted),
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => {
-                length = 5;
-                let unit = hex(&escape[1..])?;
-                if (0xd800..0xdc00).contains(&unit) {
-                    length = 11;
-                    let second = hex(escape[5..].strip_prefix(b"\\u")?)?;
-                    let second = second.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
-                    char::from_u32(0x10000 + ((unit - 0xd800) << 10 | second))?
-                } else {
-                    char::from_u32(unit)?
-                }
-            }
-            _ => return None,
-        });
-        rest = &rest[position + 1 + length..];
-    }
-    text.push_str(rest);
-    Some(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn escapes_do_not_change_the_content() {
-        for (json, few) in [
-            (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
-            (
-                r#"{"a":"\u0062","c":"d\/e","f":1}"#,
-                r#"{"a":"b","c":"d/e","f":1}"#,
-            ),
-            (r#""\"\u0022\\\u005c""#, r#""\"\"\\\\""#),
-            (
-                r#"["\u00e4","ä","\n\u000a\u0001"]"#,
-                r#"["ä","ä","\n\n\u0001"]"#,
-            ),
-            (r#"["\ud83c\udf31","x"]"#, r#"["🌱","x"]"#),
-            (r#"["\ud83c","\u0078"]"#, r#"["\ud83c","x"]"#),
-            (r#"{"\u0061\"":"\\"}"#, r#"{"a\"":"\\"}"#),
-        ] {
-            assert_eq!(few_escapes(json), few, "{json}");
-            assert_eq!(few_escapes(few), few, "{json}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn fewer_escapes_mean_the_same(
-            texts in prop::collection::vec(r#"[a"\\/\n\x01ä🌱]{0,6}"#, 1..4),
-            escaped in prop::collection::vec(any::<bool>(), 24),
-        ) {
-            let mut escaped = escaped.into_iter().cycle();
-            let spell = |text: &String| {
-                let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
-                let units: String = units.collect();
-                if escaped.next() == Some(true) { format!("\"{units}\"") } else { serde_json::to_string(text).expect("text") }
-            };
-            let spelled = format!("[{}]", texts.iter().map(spell).collect::<Vec<_>>().join(","));
-            let plain = serde_json::to_string(&texts).expect("text");
-            prop_assert_eq!(few_escapes(&spelled), few_escapes(&plain));
-            prop_assert_eq!(&*few_escapes(&plain), &plain);
-        }
-
-        #[test]
-        fn escapes_are_read_as_serde_json_reads_them(
-            content in r#"([a-zé]|\\["\\/bfnrtx]|\\u[0-9a-fA-F]{4}|\\ud8[0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\u[0-9g+ ]{0,4}){0,8}"#,
-        ) {
-            let json = format!("\"{content}\"");
-            let judged = serde_json::from_str::<String>(&json).ok();
-            prop_assert_eq!(unescape(&content), judged.clone());
-            let unquoted = unquote(&json);
-            prop_assert_eq!(unquoted.as_ref(), judged.as_deref().unwrap_or(&content));
-        }
-    }
 }

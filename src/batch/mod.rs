@@ -16,7 +16,7 @@ pub(crate) mod page;
 // Values: how to parse and compare them, and their canonical form.
 mod decimal;
 mod timestamp;
-mod values;
+pub(crate) mod values;
 
 // Dates, their ranges and time zones, and the conditions of `--where`, `--sort` and `--fields`.
 pub(crate) mod date;
@@ -35,7 +35,8 @@ pub(crate) use columns::{
     WARNINGS, find_column,
 };
 pub(crate) use decimal::{exact_float, is_number, is_whole};
-pub(crate) use indexed::{Batch, unquote};
+pub(crate) use indexed::Batch;
+pub(crate) use json::strings::unquote;
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use page::Page;
 pub(crate) use timestamp::{Timestamp, canonical_date, whole_second};

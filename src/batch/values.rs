@@ -13,6 +13,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::decimal::is_number;
+use super::json::strings::quote;
 use super::timestamp::canonical_date;
 use super::{BATCH_ID, Batch, COLUMNS, FieldType};
 
@@ -298,7 +299,7 @@ fn write_object(json: &str, depth: usize, out: &mut String) -> Option<()> {
 }
 
 /// The members of a JSON object, in order.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -335,12 +336,6 @@ fn write_array(json: &str, depth: usize, out: &mut String) -> Option<()> {
     }
     out.push(']');
     Some(())
-}
-
-/// Appends `text` as a JSON string with as few escapes as possible.
-pub(super) fn quote(text: &str, out: &mut String) {
-    let quoted = serde_json::to_string(text).expect("text is always JSON");
-    out.push_str(&quoted);
 }
 
 #[cfg(test)]

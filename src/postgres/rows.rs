@@ -1,12 +1,15 @@
 //! Encodes batches as rows in the server's binary format, exactly or not at all, and buffers them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{self, Read as _, Seek as _, Write as _};
 
+use serde_json::value::RawValue;
 use tempfile::SpooledTempFile;
 
 use super::escapes;
 use super::table::{Layout, TableField};
+use crate::batch::values::Members;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::{Failure, Kind};
 
@@ -139,6 +142,9 @@ fn add_extra(batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
         bytes.extend_from_slice(&NULL);
         return Ok(false);
     };
+    if !has_unique_names(&json) {
+        return Err("jsonb keeps only one of several members with the same name");
+    }
     let escaped = escapes::visible_in_json(&json)?;
     let is_escaped = escaped.is_some();
     let json = escaped.unwrap_or(json);
@@ -149,6 +155,21 @@ fn add_extra(batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
         Some(())
     });
     Ok(is_escaped)
+}
+
+/// Returns whether no object in this JSON has two members with the same name.
+fn has_unique_names(json: &str) -> bool {
+    match json.trim_start().as_bytes().first() {
+        Some(b'{') => serde_json::from_str(json).map_or(true, |Members(members)| {
+            let names: HashSet<&String> = members.iter().map(|(name, _)| name).collect();
+            let mut values = members.iter().map(|(_, value)| value.get());
+            names.len() == members.len() && values.all(has_unique_names)
+        }),
+        Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(json).map_or(true, |values| {
+            values.iter().all(|value| has_unique_names(value.get()))
+        }),
+        _ => true,
+    }
 }
 
 fn add_text(text: &str, bytes: &mut Vec<u8>) -> bool {
@@ -357,6 +378,25 @@ mod tests {
             words[2],
             words[3],
         ))
+    }
+
+    #[test]
+    fn names_must_be_unique_at_any_depth() {
+        for json in [
+            r#"{"a":1,"b":[{"a":2},{"a":3}]}"#,
+            "[1]",
+            r#""{a}""#,
+            r#"{"a":1e999}"#,
+        ] {
+            assert!(has_unique_names(json), "{json}");
+        }
+        for json in [
+            r#"{"a":1,"a":1}"#,
+            r#"[0,{"x":{"k":1,"\u006b":2}}]"#,
+            r#"{"a":[[{"k":1, "k":2}]]}"#,
+        ] {
+            assert!(!has_unique_names(json), "{json}");
+        }
     }
 
     // As PostgreSQL itself sends them: select numeric_send('…').

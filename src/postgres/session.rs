@@ -221,6 +221,8 @@ impl PgSession {
             ("transaction_timeout", milliseconds(Duration::ZERO)),
             // Servers from version 14 on stop statements whose client has disconnected.
             ("client_connection_check_interval", "10s".to_owned()),
+            // The names of types are compared as they are.
+            ("quote_all_identifiers", "off".to_owned()),
         ] {
             let wanted = self.connector.option(name).unwrap_or(ours);
             values.push(format!("('{name}', '{}')", wanted.replace('\'', "''")));

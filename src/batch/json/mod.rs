@@ -1,7 +1,8 @@
 //! JSON: splits a response into batches, and finds the values in each batch.
 //!
 //! `split.rs` reads a response piece by piece. `scan.rs` reads a batch without flaws in one pass; `index.rs` says
-//! what is wrong with any other. `tokens.rs` finds the end of a value.
+//! what is wrong with any other. `tokens.rs` finds the end of a value, and
+//! `strings.rs` reads and writes escapes.
 
 /// Maximum size of one value; a batch is usually below a kilobyte.
 const VALUE_LIMIT: usize = 1 << 20;
@@ -11,6 +12,7 @@ const BLANK_LIMIT: usize = 1 << 16;
 pub(crate) mod index;
 pub(crate) mod scan;
 pub(crate) mod split;
+pub(crate) mod strings;
 pub(super) mod tokens;
 pub(crate) use index::Flaw;
 pub(crate) use split::Shape;

@@ -273,9 +273,10 @@ impl<'a> SheetReader<'a> {
             (UsualContent::Number, FieldType::Date)
                 if formats.is_date(cell.format) == Some(true) =>
             {
-                match formats.has_whole_seconds(cell.format) {
-                    true => instant(usual::whole_second(days())),
-                    false => instant(days()),
+                if formats.has_whole_seconds(cell.format) {
+                    instant(usual::whole_second(days()))
+                } else {
+                    instant(days())
                 }
             }
             _ => return Ok(false),

@@ -325,126 +325,129 @@ fn checksums(original: &[u8]) -> Vec<Mutant> {
     mutants
 }
 
-/// Names in another namespace or in another place, which other programs do not take for what they seem.
+const BOOK: &str = "xl/workbook.xml";
+const TARGETS: &str = "xl/_rels/workbook.xml.rels";
+const RULE: &str = "</sheetData><conditionalFormatting sqref=\"A1\"><cfRule type=\"expression\" priority=\"1\">\
+    <formula>WEBSERVICE(A1)</formula></cfRule></conditionalFormatting>";
+const CHOICE: &str = "</sheetData><dataValidations><dataValidation sqref=\"A1\"><formula1>A1</formula1>\
+    </dataValidation></dataValidations>";
+const MORE: &str = "<extLst><ext uri=\"x\"><sheetData><row r=\"99\"><c r=\"A99\"><v>1</v></c></row></sheetData>\
+    </ext></extLst></worksheet>";
+
+/// Names in another namespace or in another place, which other programs do not take for what they seem: what it is,
+/// the member, and what is replaced by what.
+const FORGERIES: [(&str, &str, &str, &str); 22] = [
+    (
+        "a row in another namespace",
+        SHEET,
+        "<row r=\"3\"",
+        "<row xmlns=\"urn:y\" r=\"3\"",
+    ),
+    (
+        "a cell in another namespace",
+        SHEET,
+        "<c r=\"B2\"",
+        "<c xmlns=\"urn:y\" r=\"B2\"",
+    ),
+    (
+        "a cell with a prefix",
+        SHEET,
+        "<c r=\"B2\"",
+        "<y:c xmlns:y=\"urn:y\"/><c r=\"B2\"",
+    ),
+    ("two values", SHEET, "<v>", "<v>777</v><v>"),
+    (
+        "a value with a prefix",
+        SHEET,
+        "<v>",
+        "<y:v xmlns:y=\"urn:y\">777</y:v><v>",
+    ),
+    (
+        "a value in another namespace",
+        SHEET,
+        "<v>",
+        "<v xmlns=\"urn:y\">",
+    ),
+    (
+        "a text in another namespace",
+        SHEET,
+        "<t>",
+        "<t xmlns=\"urn:y\">",
+    ),
+    ("more rows elsewhere", SHEET, "</worksheet>", MORE),
+    (
+        "two lists of rows",
+        SHEET,
+        "</sheetData>",
+        "</sheetData><sheetData/>",
+    ),
+    ("a rule with a formula", SHEET, "</sheetData>", RULE),
+    ("a choice with a formula", SHEET, "</sheetData>", CHOICE),
+    (
+        "a link without its namespace",
+        SHEET,
+        "r:id=",
+        "xmlns:y=\"urn:y\" y:id=",
+    ),
+    ("a link without a prefix", SHEET, "r:id=", "id="),
+    (
+        "a link with another meaning of r",
+        SHEET,
+        "r:id=",
+        "xmlns:r=\"urn:y\" r:id=",
+    ),
+    (
+        "a link with two places",
+        SHEET,
+        "<hyperlink ref=",
+        "<hyperlink xmlns:y=\"urn:y\" y:ref=\"A3\" ref=",
+    ),
+    (
+        "a link with two targets",
+        LINKS,
+        " Target=",
+        " xmlns:y=\"urn:y\" y:Target=\"https://evil.example/\" Target=",
+    ),
+    (
+        "a sheet with two targets",
+        TARGETS,
+        " Target=",
+        " xmlns:y=\"urn:y\" y:Target=\"worksheets/sheet9.xml\" Target=",
+    ),
+    (
+        "a sheet with two parts",
+        BOOK,
+        " r:id=",
+        " xmlns:y=\"urn:y\" y:id=\"rId2\" r:id=",
+    ),
+    (
+        "another epoch, on",
+        BOOK,
+        "<workbookPr ",
+        "<workbookPr date1904=\"on\" ",
+    ),
+    (
+        "another epoch, 2",
+        BOOK,
+        "<workbookPr ",
+        "<workbookPr date1904=\"2\" ",
+    ),
+    (
+        "another epoch, as a reference",
+        BOOK,
+        "<workbookPr ",
+        "<workbookPr date1904=\"&#49;\" ",
+    ),
+    (
+        "another epoch, with a prefix",
+        BOOK,
+        "<workbookPr ",
+        "<workbookPr xmlns:y=\"urn:y\" y:date1904=\"0\" ",
+    ),
+];
+
 fn forgeries(book: &Book) -> Vec<(&'static str, Vec<u8>)> {
-    const BOOK: &str = "xl/workbook.xml";
-    const TARGETS: &str = "xl/_rels/workbook.xml.rels";
-    const RULE: &str = "</sheetData><conditionalFormatting sqref=\"A1\"><cfRule type=\"expression\" priority=\"1\">\
-        <formula>WEBSERVICE(A1)</formula></cfRule></conditionalFormatting>";
-    const CHOICE: &str = "</sheetData><dataValidations><dataValidation sqref=\"A1\"><formula1>A1</formula1>\
-        </dataValidation></dataValidations>";
-    const MORE: &str = "<extLst><ext uri=\"x\"><sheetData><row r=\"99\"><c r=\"A99\"><v>1</v></c></row></sheetData>\
-        </ext></extLst></worksheet>";
-    let edits = [
-        (
-            "a row in another namespace",
-            SHEET,
-            "<row r=\"3\"",
-            "<row xmlns=\"urn:y\" r=\"3\"",
-        ),
-        (
-            "a cell in another namespace",
-            SHEET,
-            "<c r=\"B2\"",
-            "<c xmlns=\"urn:y\" r=\"B2\"",
-        ),
-        (
-            "a cell with a prefix",
-            SHEET,
-            "<c r=\"B2\"",
-            "<y:c xmlns:y=\"urn:y\"/><c r=\"B2\"",
-        ),
-        ("two values", SHEET, "<v>", "<v>777</v><v>"),
-        (
-            "a value with a prefix",
-            SHEET,
-            "<v>",
-            "<y:v xmlns:y=\"urn:y\">777</y:v><v>",
-        ),
-        (
-            "a value in another namespace",
-            SHEET,
-            "<v>",
-            "<v xmlns=\"urn:y\">",
-        ),
-        (
-            "a text in another namespace",
-            SHEET,
-            "<t>",
-            "<t xmlns=\"urn:y\">",
-        ),
-        ("more rows elsewhere", SHEET, "</worksheet>", MORE),
-        (
-            "two lists of rows",
-            SHEET,
-            "</sheetData>",
-            "</sheetData><sheetData/>",
-        ),
-        ("a rule with a formula", SHEET, "</sheetData>", RULE),
-        ("a choice with a formula", SHEET, "</sheetData>", CHOICE),
-        (
-            "a link without its namespace",
-            SHEET,
-            "r:id=",
-            "xmlns:y=\"urn:y\" y:id=",
-        ),
-        ("a link without a prefix", SHEET, "r:id=", "id="),
-        (
-            "a link with another meaning of r",
-            SHEET,
-            "r:id=",
-            "xmlns:r=\"urn:y\" r:id=",
-        ),
-        (
-            "a link with two places",
-            SHEET,
-            "<hyperlink ref=",
-            "<hyperlink xmlns:y=\"urn:y\" y:ref=\"A3\" ref=",
-        ),
-        (
-            "a link with two targets",
-            LINKS,
-            " Target=",
-            " xmlns:y=\"urn:y\" y:Target=\"https://evil.example/\" Target=",
-        ),
-        (
-            "a sheet with two targets",
-            TARGETS,
-            " Target=",
-            " xmlns:y=\"urn:y\" y:Target=\"worksheets/sheet9.xml\" Target=",
-        ),
-        (
-            "a sheet with two parts",
-            BOOK,
-            " r:id=",
-            " xmlns:y=\"urn:y\" y:id=\"rId2\" r:id=",
-        ),
-        (
-            "another epoch, on",
-            BOOK,
-            "<workbookPr ",
-            "<workbookPr date1904=\"on\" ",
-        ),
-        (
-            "another epoch, 2",
-            BOOK,
-            "<workbookPr ",
-            "<workbookPr date1904=\"2\" ",
-        ),
-        (
-            "another epoch, as a reference",
-            BOOK,
-            "<workbookPr ",
-            "<workbookPr date1904=\"&#49;\" ",
-        ),
-        (
-            "another epoch, with a prefix",
-            BOOK,
-            "<workbookPr ",
-            "<workbookPr xmlns:y=\"urn:y\" y:date1904=\"0\" ",
-        ),
-    ];
-    let forged = edits.map(|(what, member, from, to)| {
+    let forged = FORGERIES.map(|(what, member, from, to)| {
         let text = book.text(member).unwrap();
         assert!(text.contains(from), "{what}: {from}");
         (what, book.with(member, text.replacen(from, to, 1)))

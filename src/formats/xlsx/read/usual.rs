@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn a_date_without_a_fraction_is_a_whole_second() {
         // As an export writes it, the float after it, and with fifteen digits.
-        let days: f64 = 46_143.250_011_574_076;
+        let days: f64 = 3_986_776_801.0 / 86_400.0;
         for same in [
             days,
             f64::from_bits(days.to_bits() + 1),

@@ -27,7 +27,7 @@ fn is_date(text: &[u8]) -> bool {
 }
 
 /// Checks a part tag by tag.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct WellFormed {
     /// The names of the open elements, one after another, and where each starts.
     names: Vec<u8>,
@@ -44,33 +44,21 @@ pub(super) struct WellFormed {
     partial: Vec<u8>,
     /// The attributes of the last tag.
     attributes: Vec<Attribute>,
-    /// Whether the part is SpreadsheetML, whose attributes are known.
-    is_spreadsheet: bool,
-    /// Whether readers find cells by this part.
-    is_structure: bool,
+    kind: PartKind,
     structure: Structure,
-    /// Whether all names and values so far are those of a workbook.
-    is_known: bool,
+    /// Whether a name or a value is not one of a workbook.
+    has_unknown: bool,
 }
 
-impl Default for WellFormed {
-    fn default() -> Self {
-        Self {
-            names: Vec::new(),
-            open: Vec::new(),
-            has_root: false,
-            prefixes: Vec::new(),
-            own_prefix: Vec::new(),
-            own_namespace: Vec::new(),
-            reference: None,
-            partial: Vec::new(),
-            attributes: Vec::new(),
-            is_spreadsheet: false,
-            is_structure: false,
-            structure: Structure::default(),
-            is_known: true,
-        }
-    }
+/// What a part is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum PartKind {
+    #[default]
+    Other,
+    /// Where other parts are, and what they are.
+    Relations,
+    /// SpreadsheetML, whose attributes are known.
+    Spreadsheet,
 }
 
 impl WellFormed {
@@ -99,7 +87,7 @@ impl WellFormed {
     pub(super) fn is_in_row(&self) -> bool {
         self.open == [0, 9, 18]
             && self.names == b"worksheetsheetDatarow"
-            && self.is_spreadsheet
+            && self.kind == PartKind::Spreadsheet
             && self.reference.is_none()
     }
 
@@ -147,11 +135,10 @@ impl WellFormed {
     /// Checks a tag, from after its `<` up to its `>`.
     pub(super) fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
         self.check(tag).ok_or_else(broken)?;
-        if self.is_known {
-            Ok(())
-        } else {
-            Err(unknown())
+        if self.has_unknown {
+            return Err(unknown());
         }
+        Ok(())
     }
 
     fn check(&mut self, tag: &[u8]) -> Option<()> {
@@ -187,31 +174,31 @@ impl WellFormed {
                 if !values::is_namespace(attribute.value(tag)) {
                     return None;
                 }
-                self.is_known &= declare(&mut self.prefixes, prefix, attribute.value(tag));
+                self.has_unknown |= !declare(&mut self.prefixes, prefix, attribute.value(tag));
             } else if name == b"xmlns" && !self.has_root {
                 self.own_namespace = attribute.value(tag).to_vec();
-            } else if name == b"xmlns" && self.is_structure {
-                self.is_known &= self.own_namespace == attribute.value(tag);
+            } else if name == b"xmlns" && self.kind != PartKind::Other {
+                self.has_unknown |= self.own_namespace != attribute.value(tag);
             }
         }
         if !self.has_root {
             check_namespaces(name, tag, &self.attributes)?;
-            let spreadsheets: [&[u8]; 4] = [b"workbook", b"worksheet", b"styleSheet", b"sst"];
-            self.is_spreadsheet = spreadsheets.contains(&name);
-            let root = local(name);
-            self.is_structure =
-                spreadsheets.contains(&root) || matches!(root, b"Relationships" | b"Types");
+            self.kind = match local(name) {
+                b"workbook" | b"worksheet" | b"styleSheet" | b"sst" => PartKind::Spreadsheet,
+                b"Relationships" | b"Types" => PartKind::Relations,
+                _ => PartKind::Other,
+            };
             self.own_prefix = prefix(name).to_vec();
         }
-        if self.is_structure {
-            self.is_known &= self.is_placed(tag, name).is_some();
+        if self.kind != PartKind::Other {
+            self.has_unknown |= self.is_placed(tag, name).is_none();
         }
-        if self.is_spreadsheet && !name.contains(&b':') {
+        if self.kind == PartKind::Spreadsheet && !name.contains(&b':') {
             let is_known = |attribute: &Attribute| {
                 let (attribute, value) = (attribute.name(tag), attribute.value(tag));
                 vocabulary::is_attribute(attribute) && values::is_sound(name, attribute, value)
             };
-            self.is_known &= self.attributes.iter().all(is_known);
+            self.has_unknown |= !self.attributes.iter().all(is_known);
         }
         let attributes = self.attributes.iter().map(|attribute| attribute.name(tag));
         if !attributes.chain([name]).all(|name| self.is_declared(name)) {
@@ -253,7 +240,10 @@ impl WellFormed {
                 }
                 // Excel writes it with a prefix.
                 b"dyDescent" => true,
-                local => !has_prefix || self.is_spreadsheet && !vocabulary::is_attribute(local),
+                local => {
+                    !has_prefix
+                        || self.kind == PartKind::Spreadsheet && !vocabulary::is_attribute(local)
+                }
             };
             is_sound.then_some(())?;
         }
@@ -322,13 +312,11 @@ fn prefix(name: &[u8]) -> &[u8] {
 
 /// Adds a prefix; returns false if it stands for another namespace already.
 fn declare(prefixes: &mut Vec<(Vec<u8>, Vec<u8>)>, prefix: &[u8], namespace: &[u8]) -> bool {
-    match prefixes.iter().find(|(known, _)| known == prefix) {
-        Some((_, known)) => known == namespace,
-        None => {
-            prefixes.push((prefix.to_vec(), namespace.to_vec()));
-            true
-        }
+    if let Some((_, known)) = prefixes.iter().find(|(known, _)| known == prefix) {
+        return known == namespace;
     }
+    prefixes.push((prefix.to_vec(), namespace.to_vec()));
+    true
 }
 
 fn is_name(name: &[u8]) -> bool {
