@@ -30,6 +30,39 @@ fn table_as_csv(database: &Database, name: &str, table: &str) -> Vec<Vec<String>
 }
 
 #[test]
+fn a_role_that_quotes_all_names_loads_its_table_again() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let role =
+        "create role quoting login superuser; alter role quoting set quote_all_identifiers = on";
+    database.sql(&name, role);
+    let address = database
+        .address(&name, "batches")
+        .replace("postgres@", "quoting@");
+    let scripted = serving(&[&[]]);
+    let service = Service::scripted(&scripted);
+    service.load(&address, &[]);
+    let last = service.load(&address, &[]);
+    assert!(last.contains("(0 new, 0 changed, 1 unchanged)"), "{last}");
+}
+
+#[test]
+fn a_nested_name_that_appears_twice_is_refused() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    for odd in [r#"{"k":1,"k":2}"#, r#"[{"k":1,"\u006b":2}]"#] {
+        let scripted = serving(&[&[("odd", odd)]]);
+        let ended = Service::scripted(&scripted).export(&address, &[]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(
+            ended.stderr.contains("members with the same name"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
 fn batches_are_inserted_once_and_updated_afterwards() {
     let Some(database) = shared() else { return };
     let server = Server::start(&["--batches", "700", "--seed", "5"]);
