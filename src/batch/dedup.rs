@@ -16,6 +16,7 @@ use foldhash::quality::FoldHasher;
 use xxhash_rust::xxh3::xxh3_128_with_secret;
 
 use super::Batch;
+use super::json::pieces::Pieces;
 
 /// Shards grow independently, so that little memory is free and little is moved at a time.
 const SHARD_BITS: u32 = 8;
@@ -69,7 +70,7 @@ impl Digest {
         (self.shard, self.known.id)
     }
 
-    pub(crate) fn of(batch: &Batch, scratch: &mut String) -> Self {
+    pub(super) fn of(batch: &Batch, pieces: &mut Pieces) -> Self {
         let HashKeys { id, content, seed } = &*KEYS;
         let id = xxh3_128_with_secret(batch.id().as_bytes(), id);
         let hash = |bytes: &[u8]| {
@@ -77,7 +78,7 @@ impl Digest {
             hasher.write(bytes);
             hasher.finish()
         };
-        let content = batch.content_hash(hash, scratch);
+        let content = batch.content_hash(hash, pieces);
         Self {
             shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
             known: DedupEntry {
@@ -265,7 +266,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     fn digest(batch: &Batch) -> Digest {
-        Digest::of(batch, &mut String::new())
+        Digest::of(batch, &mut Pieces::default())
     }
 
     fn batch(fields: &str) -> Batch {

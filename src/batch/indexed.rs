@@ -7,7 +7,8 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::columns::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
-use super::json::scan::{BatchScanner, GeneralIndex, Index, OPENINGS};
+use super::json::pieces::Pieces;
+use super::json::scan::{BatchScanner, Index, OPENINGS};
 use super::json::strings::{few_escapes, unquote};
 use super::timestamp::Timestamp;
 
@@ -25,11 +26,11 @@ impl Batch {
     /// Reads the batch at `position` in `page`; returns it with its length there. `None` if it is incomplete,
     /// flawed or rare: see [`Batch::read`].
     pub(crate) fn scan(page: &Arc<String>, position: usize) -> Option<(Self, usize)> {
-        let mut scanner = BatchScanner::new();
+        let mut scanner = BatchScanner::default();
         let found = scanner.object(page.get(position..)?)?;
         let batch = if found.is_compacted {
             let object = offsets(0..scanner.compact.len())?;
-            Self::new(Arc::new(scanner.compact), object, found.index)
+            Self::new(Arc::new(scanner.compact.take()), object, found.index)
         } else {
             let object = offsets(position..position + found.length)?;
             Self::new(Arc::clone(page), object, found.index)
@@ -59,10 +60,7 @@ impl Batch {
         };
         let index = match &self.index {
             Index::Usual(_) | Index::Known(..) => 0,
-            Index::Other(other) => {
-                size_of::<GeneralIndex>()
-                    + other.unknown.capacity() * size_of::<(Range<u32>, Range<u32>)>()
-            }
+            Index::Other(other) => other.size(),
         };
         text + index
     }
@@ -128,10 +126,10 @@ impl Batch {
 
     fn other_span(&self, column: usize) -> Option<Range<usize>> {
         let span = self.index.span(column)?;
-        if let Index::Other(other) = &self.index {
+        if let Index::Other(_) = &self.index {
             let has_escapes = || memchr(b'\\', self.slice(&span).as_bytes()).is_some();
             let is_text = COLUMNS[column].kind == FieldType::Text;
-            if other.flawed & (1 << column) != 0 || !is_text && has_escapes() {
+            if self.index.flawed() & (1 << column) != 0 || !is_text && has_escapes() {
                 return None;
             }
         }
@@ -162,8 +160,9 @@ impl Batch {
     /// Returns the object with its fields in the order of the interface, nullable ones always present, and
     /// unknown ones sorted at the end, with as few escapes as possible: the same text for the same content.
     pub(crate) fn canonical(&self) -> String {
-        let mut scratch = String::new();
-        let mut text = few_escapes(self.known_part(&mut scratch)).into_owned();
+        let mut pieces = Pieces::default();
+        let known = str::from_utf8(self.known_part(&mut pieces)).expect("parts of a text");
+        let mut text = few_escapes(known).into_owned();
         let unknown = self.unknown();
         let unknown = unknown.map(|(name, value)| (few_escapes(name), few_escapes(value)));
         let mut unknown: Vec<(Cow<'_, str>, Cow<'_, str>)> = unknown.collect();
@@ -177,51 +176,60 @@ impl Batch {
         text
     }
 
-    /// Returns the object with only its known fields, as in [`Batch::canonical`], but without the last brace. It
-    /// is built in `text`, unless it is a part of the batch.
-    fn known_part<'a>(&'a self, text: &'a mut String) -> &'a str {
+    /// Returns the object with only its known fields, as in [`Batch::canonical`], but without the last brace, and
+    /// with all escapes. It is put together in `pieces`, unless it is a part of the batch.
+    fn known_part<'a>(&'a self, pieces: &'a mut Pieces) -> &'a [u8] {
+        // Also what follows the object, so that short values can be copied in blocks.
+        let text = &self.page.as_bytes()[self.object.start as usize..];
         if let Index::Usual(_) = &self.index {
-            let text = self.text();
-            return &text[..text.len() - 1];
+            return &text[..self.object.len() - 1];
         }
-        text.clear();
+        pieces.truncate(0);
+        let push = |pieces: &mut Pieces, span: &Option<Range<usize>>| match span {
+            Some(span) => pieces.push(&text[span.start..], span.len()),
+            None => pieces.push(b"null", 4),
+        };
         // Fields that are in the right order are copied together.
         let mut copied = Some(0..0);
         for (column, opening) in OPENINGS.iter().enumerate() {
             let written = self.index.span(column);
+            let written = written.map(|span| span.start as usize..span.end as usize);
             if let (Some(copied), Some(written)) = (&mut copied, &written)
-                && written.start as usize == copied.end as usize + opening.len()
+                && written.start == copied.end + opening.length
             {
                 copied.end = written.end;
                 continue;
             }
-            text.push_str(copied.as_ref().map_or("null", |copied| self.slice(copied)));
-            text.push_str(opening);
+            push(pieces, &copied);
+            pieces.push(&opening.bytes, opening.length);
             copied = written;
         }
-        let rest = copied.map_or("null", |copied| self.slice(&copied));
-        if text.is_empty() {
-            return rest;
-        }
-        text.push_str(rest);
-        text
+        push(pieces, &copied);
+        pieces.as_bytes()
     }
 
-    /// Returns a hash of the content: the same for batches with the same canonical form. `scratch` is memory that
+    /// Returns a hash of the content: the same for batches with the same canonical form. `pieces` is memory that
     /// is used again.
-    pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, scratch: &mut String) -> u64 {
-        let hash = |json: &str| hash(few_escapes(json).as_bytes());
-        let known = hash(self.known_part(scratch));
+    pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, pieces: &mut Pieces) -> u64 {
+        let has_escapes = memchr(b'\\', self.text().as_bytes()).is_some();
+        let hash = |json: &[u8]| {
+            if !has_escapes {
+                return hash(json);
+            }
+            let json = str::from_utf8(json).expect("parts of a text");
+            hash(few_escapes(json).as_bytes())
+        };
+        let known = hash(self.known_part(pieces));
         // A sum does not depend on the order.
-        let unknown = self.index.unknown().iter();
+        let unknown = self.index.unknown();
         let unknown = unknown.map(|(name, value)| self.slice(&(name.start..value.end)));
-        unknown.fold(known, |sum, field| sum.wrapping_add(hash(field)))
+        unknown.fold(known, |sum, field| sum.wrapping_add(hash(field.as_bytes())))
     }
 
     /// Returns JSON names (in quotes) and values of unknown fields.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &str)> {
-        let unknown = self.index.unknown().iter();
-        unknown.map(|(name, value)| (self.slice(name), self.slice(value)))
+        let unknown = self.index.unknown();
+        unknown.map(|(name, value)| (self.slice(&name), self.slice(&value)))
     }
 
     /// Returns the unknown fields as one JSON object; `None` if there are none.

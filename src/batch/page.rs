@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::Batch;
 use super::dedup::{Arrival, Digest, Id};
+use super::json::pieces::Pieces;
 
 /// Ids of batches, with their creation date.
 pub(crate) type FirstPageIds = HashMap<Id, Option<i64>>;
@@ -25,12 +26,12 @@ pub(crate) struct Page {
     /// Whether another part of the same page follows.
     pub(crate) is_continued: bool,
     /// Memory for digests.
-    pub(crate) scratch: String,
+    pub(crate) pieces: Pieces,
 }
 
 impl Page {
     pub(crate) fn push(&mut self, batch: Batch) {
-        self.digests.push(Digest::of(&batch, &mut self.scratch));
+        self.digests.push(Digest::of(&batch, &mut self.pieces));
         self.batches.push(batch);
     }
 

@@ -10,7 +10,7 @@ use memchr::{memchr, memrchr};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::scan::{GeneralIndex, Index, NAME_LIMIT};
+use super::scan::{GeneralIndex, Index, NAME_LIMIT, WideSpans};
 use crate::batch::{
     BATCH_ID, Batch, COLUMNS, Column, FieldType, Timestamp, decimal, find_column, unquote,
 };
@@ -106,7 +106,7 @@ impl Batch {
         };
         let mut flaws = Vec::new();
         let mut found: [Option<&str>; COLUMNS.len()] = [None; COLUMNS.len()];
-        let mut unknown: Vec<(Range<u32>, Range<u32>)> = Vec::new();
+        let mut unknown: Vec<(u32, u32)> = Vec::new();
         let mut unknown_names: HashSet<&str> = HashSet::new();
         if fields.len() > FIELD_LIMIT {
             flaws.push(Flaw::TooManyFields);
@@ -119,7 +119,8 @@ impl Batch {
             let repeated = if let Some(column) = find_column(name) {
                 found[column].replace(value.get()).is_some()
             } else {
-                unknown.push((name_span(text, between), value_span));
+                let name_span = name_span(text, between);
+                unknown.extend([name_span, value_span].map(|span| (span.start, span.end)));
                 !unknown_names.insert(name)
             };
             if repeated {
@@ -129,8 +130,8 @@ impl Batch {
                 flaws.push(Flaw::LongName(name.clone().into_owned()));
             }
         }
-        let mut written = [const { None }; COLUMNS.len()];
-        let (mut flawed, mut absent) = (0, 0);
+        let mut spans = WideSpans::default();
+        let (mut flawed, mut absent, mut columns) = (0, 0, 0);
         for (index, column) in COLUMNS.iter().enumerate() {
             match flaw(column, found[index]) {
                 Some(flaw) => {
@@ -140,16 +141,16 @@ impl Batch {
                 None if found[index].is_none() => absent |= 1 << index,
                 None => {}
             }
-            written[index] = found[index].map(|value| span(text, value));
+            if let Some(value) = found[index] {
+                let Range { start, end } = span(text, value);
+                spans[index] = (start, end);
+                columns |= 1 << index;
+            }
         }
         let batch = Some(Self {
             page: Arc::new(text.to_owned()),
             object: 0..offset(text.len()),
-            index: Index::Other(Box::new(GeneralIndex {
-                written,
-                unknown,
-                flawed,
-            })),
+            index: Index::Other(GeneralIndex::new(&spans, columns, flawed, &unknown)),
         });
         ParsedBatch {
             batch,

@@ -10,6 +10,8 @@ mod tests;
 
 use std::ops::Range;
 
+use super::layout::Layout;
+use super::pieces::Pieces;
 use super::tokens::{any_string, boolean, date, decimal, integer, number, plain, string};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::columns::NULLABLE_COLUMNS;
@@ -19,13 +21,12 @@ use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Column, FieldType};
 pub(super) const NAME_LIMIT: usize = 1024;
 /// Maximum number of unknown fields: each may have to be compared with all others.
 const MAX_UNKNOWN: usize = 32;
-/// Room for unknown fields, if there are any.
-const UNKNOWN_ROOM: usize = 12;
 /// Maximum nesting of unknown values.
 const MAX_DEPTH: usize = 32;
 
 /// Positions of values, each as start and end.
 pub(in crate::batch) type Spans = [(u16, u16); COLUMNS.len()];
+pub(in crate::batch) type WideSpans = [(u32, u32); COLUMNS.len()];
 
 /// Positions of the values in the text of a batch, relative to its start.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ pub(in crate::batch) enum Index {
     Usual(Spans),
     /// Valid fields in any order, without any others, and the columns that are present, one bit each.
     Known(Spans, u32),
-    Other(Box<GeneralIndex>),
+    Other(GeneralIndex),
 }
 
 impl Index {
@@ -43,9 +44,12 @@ impl Index {
     pub(in crate::batch) fn span(&self, column: usize) -> Option<Range<u32>> {
         let (start, end) = match self {
             Self::Usual(spans) => spans[column],
-            Self::Known(spans, columns) if columns & (1 << column) != 0 => spans[column],
-            Self::Known(..) => return None,
-            Self::Other(other) => return other.written[column].clone(),
+            _ if self.columns() & (1 << column) == 0 => return None,
+            Self::Known(spans, _) => spans[column],
+            Self::Other(other) => {
+                let (start, end) = other.0[1 + column];
+                return Some(start..end);
+            }
         };
         Some(start.into()..end.into())
     }
@@ -55,9 +59,7 @@ impl Index {
         match self {
             Self::Usual(_) => ALL_COLUMNS,
             Self::Known(_, columns) => *columns,
-            Self::Other(other) => (0..COLUMNS.len())
-                .filter(|&column| other.written[column].is_some())
-                .fold(0, |columns, column| columns | 1 << column),
+            Self::Other(other) => other.0[0].0,
         }
     }
 
@@ -66,28 +68,45 @@ impl Index {
     pub(in crate::batch) fn flawed(&self) -> u32 {
         match self {
             Self::Usual(_) | Self::Known(..) => 0,
-            Self::Other(other) => other.flawed,
+            Self::Other(other) => other.0[0].1,
         }
     }
 
     /// Returns the positions of names and values of unknown fields.
-    pub(in crate::batch) fn unknown(&self) -> &[(Range<u32>, Range<u32>)] {
-        match self {
+    pub(in crate::batch) fn unknown(&self) -> impl Iterator<Item = (Range<u32>, Range<u32>)> {
+        let spans = match self {
             Self::Usual(_) | Self::Known(..) => &[],
-            Self::Other(other) => &other.unknown,
-        }
+            Self::Other(other) => &other.0[1 + COLUMNS.len()..],
+        };
+        let pairs = spans.as_chunks().0.iter();
+        pairs.map(|[name, value]| (name.0..name.1, value.0..value.1))
     }
 }
 
-/// The index of any other batch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::batch) struct GeneralIndex {
-    /// Position of each column's value; `None` if absent.
-    pub(in crate::batch) written: [Option<Range<u32>>; COLUMNS.len()],
-    /// Positions of names and values of unknown fields.
-    pub(in crate::batch) unknown: Vec<(Range<u32>, Range<u32>)>,
-    /// Columns with an invalid value, one bit each.
-    pub(in crate::batch) flawed: u32,
+/// The index of any other batch, in one piece of memory: the columns that are present and those with an invalid
+/// value, one bit each; the position of each column's value; and positions of names and values of unknown fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::batch) struct GeneralIndex(Box<[(u32, u32)]>);
+
+impl GeneralIndex {
+    /// Creates an index. `unknown` has a name and a value for each unknown field.
+    pub(in crate::batch) fn new(
+        spans: &WideSpans,
+        columns: u32,
+        flawed: u32,
+        unknown: &[(u32, u32)],
+    ) -> Self {
+        let mut all = Vec::with_capacity(1 + spans.len() + unknown.len());
+        all.push((columns, flawed));
+        all.extend_from_slice(spans);
+        all.extend_from_slice(unknown);
+        Self(all.into_boxed_slice())
+    }
+
+    /// Returns the memory that it uses.
+    pub(in crate::batch) fn size(&self) -> usize {
+        size_of_val(&*self.0)
+    }
 }
 
 /// A batch that was found.
@@ -100,33 +119,17 @@ pub(in crate::batch) struct Found {
 }
 
 /// Reads objects, one after another.
+#[derive(Default)]
 pub(in crate::batch) struct BatchScanner {
     /// The text of objects that had whitespace between their tokens, without it.
-    pub(in crate::batch) compact: String,
-    /// The column that probably follows each column, as in the objects before; the first one at the end.
-    followers: [u8; COLUMNS.len() + 1],
+    pub(in crate::batch) compact: Pieces,
+    /// The layout of the latest object that was not usual.
+    layout: Layout,
+    /// Memory for positions of unknown fields.
+    unknown: Vec<(u32, u32)>,
 }
 
 impl BatchScanner {
-    pub(in crate::batch) fn new() -> Self {
-        const FOLLOWERS: [u8; COLUMNS.len() + 1] = {
-            let mut followers = [0; COLUMNS.len() + 1];
-            let mut column = 0;
-            while column < COLUMNS.len() {
-                #[allow(clippy::cast_possible_truncation, reason = "there are few columns")]
-                {
-                    followers[column] = column as u8 + 1;
-                }
-                column += 1;
-            }
-            followers
-        };
-        Self {
-            compact: String::new(),
-            followers: FOLLOWERS,
-        }
-    }
-
     /// Reads the object at the start of `text`; `None` if it is incomplete, flawed or rare. If it has whitespace
     /// between its tokens, it is appended to `compact` without it.
     pub(in crate::batch) fn object(&mut self, text: &str) -> Option<Found> {
@@ -161,78 +164,155 @@ impl BatchScanner {
     /// Reads an object whose first columns, up to `position`, were found already.
     #[inline(never)]
     fn other_object(&mut self, text: &str, position: usize, found: &[(u16, u16)]) -> Option<Found> {
-        let start = self.compact.len();
-        let mut reader = Reader {
-            text,
-            position,
-            start,
-            copied: 0,
-            shift: 0,
-            spans: [(0, 0); COLUMNS.len()],
-            columns: (1 << found.len()) - 1,
-            unknown: Vec::new(),
-            latest: found.len().checked_sub(1).unwrap_or(COLUMNS.len()),
-            is_ordered: true,
-            unknown_names: 0,
-            scanner: self,
-        };
-        for (wide, (start, end)) in reader.spans.iter_mut().zip(found) {
-            *wide = (u32::from(*start), u32::from(*end));
+        // A longer text cannot be indexed.
+        u32::try_from(text.len()).ok()?;
+        let Self {
+            compact,
+            layout,
+            unknown,
+        } = self;
+        let start = compact.len();
+        let mut reader = Reader::new(text.as_bytes(), compact, unknown);
+        let mut object = None;
+        if layout.is_complete() && found.len() <= layout.usual {
+            reader.position = position;
+            for (wide, (start, end)) in reader.spans.iter_mut().zip(found) {
+                *wide = (u32::from(*start), u32::from(*end));
+            }
+            object = reader.same_layout(layout, found.len());
         }
-        let found = reader.finish();
-        if found.is_none() {
-            self.compact.truncate(start);
+        if object.is_none() {
+            compact.truncate(start);
+            object = Reader::new(text.as_bytes(), compact, unknown).any_layout(layout);
         }
-        found
+        if object.is_none() {
+            compact.truncate(start);
+        }
+        object
     }
-}
-
-/// The name of a field.
-enum Name {
-    Column(usize),
-    Unknown,
 }
 
 /// Reads fields in any order, with or without whitespace between tokens.
 struct Reader<'a> {
-    text: &'a str,
+    text: &'a [u8],
     position: usize,
-    scanner: &'a mut BatchScanner,
-    /// From `start` on, `scanner.compact` is the text up to `copied` without whitespace between tokens; empty if
-    /// there is none.
+    /// From `start` on, this is the text up to `copied` without whitespace between tokens; empty if there is none.
+    compact: &'a mut Pieces,
     start: usize,
     copied: usize,
     /// How much whitespace was left out.
     shift: usize,
     /// Positions of the columns in the compact text, and those that are present, one bit each.
-    spans: [(u32, u32); COLUMNS.len()],
+    spans: WideSpans,
     columns: u32,
     /// Positions of names and values of unknown fields.
-    unknown: Vec<(Range<u32>, Range<u32>)>,
-    /// The latest column, and whether all were in the order of the interface so far.
-    latest: usize,
+    unknown: &'a mut Vec<(u32, u32)>,
+    /// Whether all columns were in the order of the interface so far.
     is_ordered: bool,
     /// A bit for each unknown name, so that few must be compared.
     unknown_names: u64,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the remaining fields.
-    fn finish(&mut self) -> Option<Found> {
-        let mut is_first = self.position == 0;
+    fn new(text: &'a [u8], compact: &'a mut Pieces, unknown: &'a mut Vec<(u32, u32)>) -> Self {
+        unknown.clear();
+        Self {
+            text,
+            position: 0,
+            start: compact.len(),
+            compact,
+            copied: 0,
+            shift: 0,
+            spans: WideSpans::default(),
+            columns: 0,
+            unknown,
+            is_ordered: true,
+            unknown_names: 0,
+        }
+    }
+
+    /// Reads an object with this layout, of which fields may be absent. The first `usual` ones were found already.
+    fn same_layout(&mut self, layout: &Layout, usual: usize) -> Option<Found> {
+        (self.columns, self.is_ordered) = (layout.columns, layout.is_ordered);
+        for field in &layout.fields[usual..] {
+            let received = layout.received(field);
+            let rest = self.rest();
+            if !rest.starts_with(received) {
+                if let Some(column) = field.column {
+                    self.columns &= !(1 << column);
+                }
+                continue;
+            }
+            let name = self.offset() + 1;
+            if layout.has_blanks {
+                self.take_layout(received.len(), layout.compact(field));
+            } else {
+                self.position += received.len();
+            }
+            let start = self.offset();
+            let rest = &rest[received.len()..];
+            macro_rules! columns {
+                ($($column:literal)*) => {
+                    match field.column {
+                        $(Some($column) => {
+                            self.position += known(&COLUMNS[$column], rest)?;
+                            self.spans[$column] = (start, self.offset());
+                        })*
+                        _ => {
+                            self.value(MAX_DEPTH)?;
+                            let value = (start, self.offset());
+                            self.unknown.extend([(name, start - 1), value]);
+                        }
+                    }
+                };
+            }
+            columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+        }
+        if !self.rest().starts_with(&layout.closing) {
+            return None;
+        }
+        self.take_layout(layout.closing.len(), (b"}", 1));
+        self.found()
+    }
+
+    /// Takes a part of the layout, given its length as received, and what it is without whitespace.
+    #[allow(clippy::inline_always, reason = "there is one call per field")]
+    #[inline(always)]
+    fn take_layout(&mut self, received: usize, (compact, length): (&[u8], usize)) {
+        if received != length {
+            self.flush();
+            self.compact.push(compact, length);
+            self.copied += received;
+            self.shift += received - length;
+        }
+        self.position += received;
+    }
+
+    /// Reads an object with any layout, and remembers it.
+    fn any_layout(&mut self, layout: &mut Layout) -> Option<Found> {
+        layout.clear();
+        let mut value_end = 0;
         loop {
             self.skip()?;
-            match self.take()? {
-                b',' if !is_first => {}
-                b'{' if is_first => is_first = false,
-                b'}' if !is_first => break,
+            match (self.take()?, value_end) {
+                (b'{', 0) => {}
+                (_, 0) => return None,
+                (b',', _) => {}
+                (b'}', _) => break,
                 _ => return None,
             }
             self.skip()?;
-            if !self.probable_field()? {
-                self.field()?;
-            }
+            let (column, name, value_start) = self.field()?;
+            let received = &self.text[value_end..value_start];
+            layout.push(column, received, &self.text[name]);
+            value_end = self.position;
         }
+        layout.finish(&self.text[value_end..self.position]);
+        self.found()
+    }
+
+    /// Returns the object up to the position, if it is complete.
+    fn found(&mut self) -> Option<Found> {
         let length = self.position - self.shift;
         let is_complete = self.columns | NULLABLE_COLUMNS == ALL_COLUMNS;
         if !is_complete || length > VALUE_LIMIT {
@@ -260,65 +340,29 @@ impl<'a> Reader<'a> {
                 Index::Known(spans, self.columns)
             };
         }
-        let span = |column: usize| {
-            let (start, end) = self.spans[column];
-            (self.columns & (1 << column) != 0).then_some(start..end)
-        };
-        Index::Other(Box::new(GeneralIndex {
-            written: std::array::from_fn(span),
-            unknown: std::mem::take(&mut self.unknown),
-            flawed: 0,
-        }))
+        Index::Other(GeneralIndex::new(
+            &self.spans,
+            self.columns,
+            0,
+            self.unknown,
+        ))
     }
 
-    /// Reads the field that probably follows; returns false if it is another one.
-    #[inline]
-    fn probable_field(&mut self) -> Option<bool> {
-        macro_rules! columns {
-            ($($column:literal)*) => {
-                match self.scanner.followers[self.latest] {
-                    $($column => self.known_field::<$column>(),)*
-                    _ => Some(false),
-                }
-            };
-        }
-        columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
-    }
-
-    /// Reads the field of `COLUMN`; returns false if it is another one.
-    #[allow(clippy::inline_always, reason = "there is one call per column")]
-    #[inline(always)]
-    fn known_field<const COLUMN: usize>(&mut self) -> Option<bool> {
-        let length = Opening::<COLUMN>::LENGTH - 2;
-        if self.rest().get(..length) != Some(&Opening::<COLUMN>::BYTES[1..=length]) {
-            return Some(false);
-        }
-        self.position += length;
+    /// Reads a name and its value; returns the column, the place of the name, and where the value begins.
+    fn field(&mut self) -> Option<(Option<u8>, Range<usize>, usize)> {
+        let (name_start, start) = (self.position, self.offset());
+        let column = column(self.name()?);
+        let (name_end, end) = (self.position, self.offset());
         self.colon()?;
-        let start = self.offset()?;
-        self.position += known(&COLUMNS[COLUMN], self.rest())?;
-        self.add_known(COLUMN, start)?;
-        Some(true)
-    }
-
-    /// Reads a name and its value.
-    fn field(&mut self) -> Option<()> {
-        let start = self.offset()?;
-        let name = self.name()?;
-        let name_end = self.offset()?;
-        self.colon()?;
-        let value_start = self.offset()?;
-        let Name::Column(column) = name else {
+        let (value_start, value) = (self.position, self.offset());
+        if let Some(column) = column {
+            self.position += any_known(column.into(), self.rest())?;
+            self.add_known(column.into(), value)?;
+        } else {
             self.value(MAX_DEPTH)?;
-            let value_end = self.offset()?;
-            return self.add_unknown(start..name_end, value_start..value_end);
-        };
-        self.position += any_known(column, self.rest())?;
-        #[allow(clippy::cast_possible_truncation, reason = "there are few columns")]
-        {
-            self.scanner.followers[self.latest] = column as u8;
+            self.add_unknown((start, end), (value, self.offset()))?;
         }
-        self.add_known(column, value_start)
+        Some((column, name_start..name_end, value_start))
     }
 
     /// Reads the colon after a name.
@@ -335,44 +379,42 @@ impl<'a> Reader<'a> {
     /// Adds the value of `column` from `start` up to the position; `None` if there is one already.
     #[inline]
     fn add_known(&mut self, column: usize, start: u32) -> Option<()> {
-        self.spans[column] = (start, self.offset()?);
+        self.spans[column] = (start, self.offset());
         // All before it, and none after it.
         self.is_ordered &= self.columns == (1 << column) - 1;
-        self.latest = column;
         let is_new = self.columns & (1 << column) == 0;
         self.columns |= 1 << column;
         is_new.then_some(())
     }
 
-    /// Reads a name. An escape in one is rare.
-    fn name(&mut self) -> Option<Name> {
+    /// Reads a name; returns it without quotes. An escape in a name is rare.
+    fn name(&mut self) -> Option<&'a [u8]> {
         let content = self.rest().strip_prefix(b"\"")?;
         let length = plain(content)?;
         if content[length] != b'"' || length > NAME_LIMIT {
             return None;
         }
         self.position += length + 2;
-        Some(column(&content[..length]).map_or(Name::Unknown, Name::Column))
+        Some(&content[..length])
     }
 
-    fn add_unknown(&mut self, name: Range<u32>, value: Range<u32>) -> Option<()> {
-        let bytes = self.slice(&name);
+    fn add_unknown(&mut self, name: (u32, u32), value: (u32, u32)) -> Option<()> {
+        let bytes = self.slice(name);
         let bit = 1 << ((bytes[bytes.len() / 2] ^ bytes[bytes.len() - 2]) % 64);
-        let unknown = &self.unknown;
-        let is_new = self.unknown_names & bit == 0
-            || unknown.iter().all(|(other, _)| self.slice(other) != bytes);
-        if !is_new || unknown.len() == MAX_UNKNOWN {
+        let mut names = self.unknown.iter().step_by(2);
+        let is_new =
+            self.unknown_names & bit == 0 || names.all(|other| self.slice(*other) != bytes);
+        if !is_new || self.unknown.len() == 2 * MAX_UNKNOWN {
             return None;
         }
-        if unknown.is_empty() {
-            self.unknown.reserve(UNKNOWN_ROOM);
-        }
         self.unknown_names |= bit;
-        self.unknown.push((name, value));
+        self.unknown.extend([name, value]);
         Some(())
     }
 
     /// Reads any value.
+    #[allow(clippy::inline_always, reason = "most values are short")]
+    #[inline(always)]
     fn value(&mut self, depth: usize) -> Option<()> {
         let rest = self.rest();
         self.position += match rest.first()? {
@@ -386,6 +428,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an object or an array.
+    #[inline(never)]
     fn container(&mut self, depth: usize) -> Option<()> {
         let is_object = self.take()? == b'{';
         let end = if is_object { b'}' } else { b']' };
@@ -395,19 +438,14 @@ impl<'a> Reader<'a> {
             return Some(());
         }
         loop {
-            self.skip()?;
             if is_object {
                 self.position += any_string(self.rest())?;
-                self.skip()?;
-                if self.take()? != b':' {
-                    return None;
-                }
-                self.skip()?;
+                self.colon()?;
             }
             self.value(depth - 1)?;
             self.skip()?;
             match self.take()? {
-                b',' => {}
+                b',' => self.skip()?,
                 byte if byte == end => return Some(()),
                 _ => return None,
             }
@@ -415,13 +453,13 @@ impl<'a> Reader<'a> {
     }
 
     fn rest(&self) -> &'a [u8] {
-        &self.text.as_bytes()[self.position..]
+        &self.text[self.position..]
     }
 
     /// Takes a byte.
     #[inline]
     fn take(&mut self) -> Option<u8> {
-        let byte = *self.text.as_bytes().get(self.position)?;
+        let byte = *self.text.get(self.position)?;
         self.position += 1;
         Some(byte)
     }
@@ -429,7 +467,7 @@ impl<'a> Reader<'a> {
     /// Skips whitespace, unless it is too much.
     #[inline]
     fn skip(&mut self) -> Option<()> {
-        if *self.text.as_bytes().get(self.position)? > b' ' {
+        if *self.text.get(self.position)? > b' ' {
             return Some(());
         }
         self.skip_blanks()
@@ -439,8 +477,7 @@ impl<'a> Reader<'a> {
     fn skip_blanks(&mut self) -> Option<()> {
         self.flush();
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        let bytes = self.text.as_bytes();
-        while bytes.get(self.position).is_some_and(is_blank) {
+        while self.text.get(self.position).is_some_and(is_blank) {
             self.position += 1;
         }
         let length = self.position - self.copied;
@@ -450,27 +487,27 @@ impl<'a> Reader<'a> {
     }
 
     /// Copies the text up to the position.
+    #[inline]
     fn flush(&mut self) {
-        let piece = &self.text[self.copied..self.position];
-        self.scanner.compact.push_str(piece);
+        let length = self.position - self.copied;
+        self.compact.push(&self.text[self.copied..], length);
         self.copied = self.position;
     }
 
     /// Returns the position in the compact text.
     #[inline]
-    fn offset(&self) -> Option<u32> {
-        (self.position - self.shift).try_into().ok()
+    #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
+    fn offset(&self) -> u32 {
+        (self.position - self.shift) as u32
     }
 
     /// Returns a part of the compact text that has no whitespace in it.
-    fn slice(&self, span: &Range<u32>) -> &[u8] {
-        let (start, end) = (span.start as usize, span.end as usize);
-        let compact = &self.scanner.compact.as_bytes()[self.start..];
+    fn slice(&self, (start, end): (u32, u32)) -> &[u8] {
+        let (start, length) = (start as usize, (end - start) as usize);
+        let compact = &self.compact.as_bytes()[self.start..];
         match start.checked_sub(compact.len()) {
-            None => &compact[start..end],
-            Some(start) => {
-                &self.text.as_bytes()[self.copied + start..][..end - span.start as usize]
-            }
+            None => &compact[start..][..length],
+            Some(start) => &self.text[self.copied + start..][..length],
         }
     }
 }
@@ -500,12 +537,12 @@ const BY_NAME: [u8; BY_NAME_SIZE] = {
 
 /// Returns the column with this name.
 #[inline]
-fn column(name: &[u8]) -> Option<usize> {
+fn column(name: &[u8]) -> Option<u8> {
     if name.len() < 5 {
         return None;
     }
-    let column = usize::from(BY_NAME[slot(name)]);
-    (COLUMNS.get(column)?.name.as_bytes() == name).then_some(column)
+    let column = BY_NAME[slot(name)];
+    (COLUMNS.get(usize::from(column))?.name.as_bytes() == name).then_some(column)
 }
 
 /// The text before a value: brace or comma, the name in quotes, and the colon.
@@ -527,16 +564,19 @@ impl<const COLUMN: usize> Opening<COLUMN> {
         bytes[3 + position] = b':';
         bytes
     };
-    const TEXT: &str = match str::from_utf8(Self::BYTES.split_at(Self::LENGTH).0) {
-        Ok(text) => text,
-        Err(_) => panic!("names are text"),
-    };
 }
 
-/// The text before the value of each column in the usual order.
-pub(in crate::batch) const OPENINGS: [&str; COLUMNS.len()] = {
+/// The text before a value in the usual order: the first `length` bytes.
+pub(in crate::batch) struct UsualOpening {
+    pub(in crate::batch) bytes: [u8; 64],
+    pub(in crate::batch) length: usize,
+}
+
+pub(in crate::batch) const OPENINGS: &[UsualOpening; COLUMNS.len()] = {
     macro_rules! openings {
-        ($($column:literal)*) => { [$(Opening::<$column>::TEXT),*] };
+        ($($column:literal)*) => {
+            &[$(UsualOpening { bytes: Opening::<$column>::BYTES, length: Opening::<$column>::LENGTH }),*]
+        };
     }
     openings!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
 };

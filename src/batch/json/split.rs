@@ -131,7 +131,7 @@ impl Splitter {
             next_token: None,
             batches: 0,
             exceeded_limit: None,
-            scanner: BatchScanner::new(),
+            scanner: BatchScanner::default(),
             compacted: Vec::new(),
         }
     }
@@ -236,11 +236,7 @@ impl Splitter {
         if self.compacted.is_empty() {
             return Ok(());
         }
-        let mut text = std::mem::take(&mut self.scanner.compact);
-        if text.capacity() > 2 * text.len() {
-            text.shrink_to_fit();
-        }
-        let text = Arc::new(text);
+        let text = Arc::new(self.scanner.compact.take());
         for (object, index) in self.compacted.drain(..) {
             on_batch(Item::Batch(Batch::new(Arc::clone(&text), object, index)))?;
         }

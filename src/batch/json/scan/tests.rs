@@ -151,7 +151,8 @@ fn agrees(text: &str) -> bool {
     );
     let slow = slow.batch.expect("a batch");
     assert_eq!(batch.text(), slow.text());
-    let hash = |batch: &Batch| batch.content_hash(xxhash_rust::xxh3::xxh3_64, &mut String::new());
+    let hash =
+        |batch: &Batch| batch.content_hash(xxhash_rust::xxh3::xxh3_64, &mut Pieces::default());
     assert_eq!(hash(&batch), hash(&slow));
     let canonical = Batch::read(&batch.canonical()).batch.expect("a batch");
     assert_eq!(hash(&batch), hash(&canonical), "{text}");
@@ -382,25 +383,140 @@ fn usual_decimals_are_short() {
     }
 }
 
-#[test]
-fn the_order_of_earlier_objects_does_not_change_the_result() {
-    let mut runner = TestRunner::deterministic();
-    let objects = objects();
-    let mut experienced = BatchScanner::new();
-    let mut taken = 0;
-    for _ in 0..500 {
-        let text = objects.new_tree(&mut runner).expect("an object").current();
-        let read = |scanner: &mut BatchScanner| {
-            scanner.compact.clear();
-            let found = scanner.object(&text)?;
-            let index = format!("{:?} {}", found.index, found.is_compacted);
-            Some((index, found.length, scanner.compact.clone()))
+/// Objects with the same order, the same further fields and the same whitespace, of which fields may be absent.
+fn similar_objects() -> impl Strategy<Value = Vec<String>> {
+    let order = prop_oneof![
+        Just((0..COLUMNS.len()).collect::<Vec<usize>>()),
+        Just((0..COLUMNS.len()).collect::<Vec<usize>>()).prop_shuffle(),
+    ];
+    let names = prop::sample::subsequence(vec!["a", "more", "batch_ie", "x y", "", "é"], 0..4);
+    let places = prop::collection::vec(0..COLUMNS.len(), 6);
+    let blanks = prop::sample::select(vec!["", " ", "\n      ", "\t"]);
+    let values: Vec<_> = COLUMNS.iter().map(right).collect();
+    let others: Vec<_> = COLUMNS.iter().map(|column| near(column.kind)).collect();
+    let further = prop::collection::vec(any_value(), 6);
+    let absent = prop_oneof![2 => Just(0), 1 => any::<u32>()];
+    let changed = prop_oneof![4 => Just(None), 1 => (0..COLUMNS.len()).prop_map(Some)];
+    let object = (values, others, further, absent, changed);
+    let objects = prop::collection::vec(object, 2..6);
+    (order, names, places, blanks, objects).prop_map(|(order, names, places, blanks, objects)| {
+        let object = |(values, others, further, absent, changed): (
+            Vec<String>,
+            Vec<String>,
+            Vec<String>,
+            u32,
+            Option<usize>,
+        )| {
+            let value = |column: usize| match changed {
+                Some(changed) if changed == column => &others[column],
+                _ => &values[column],
+            };
+            let columns = order.iter().map(|&column| {
+                let field = format!("\"{}\":{}", COLUMNS[column].name, value(column));
+                (
+                    field,
+                    COLUMNS[column].nullable && absent & (1 << column) != 0,
+                )
+            });
+            let mut fields: Vec<(String, bool)> = columns.collect();
+            for (number, name) in names.iter().enumerate() {
+                let field = format!("\"{name}\":{}", further[number]);
+                fields.insert(places[number], (field, absent & (1 << (20 + number)) != 0));
+            }
+            let present = fields.into_iter().filter(|(_, is_absent)| !is_absent);
+            let present: Vec<String> = present.map(|(field, _)| field).collect();
+            with_blanks(&format!("{{{}}}", present.join(",")), |_| blanks)
         };
-        let found = read(&mut experienced);
-        taken += usize::from(found.is_some());
-        assert_eq!(found, read(&mut BatchScanner::new()), "{text}");
+        objects.into_iter().map(object).collect()
+    })
+}
+
+/// Reads an object: what is known about it, and its text if it had whitespace.
+fn scan(scanner: &mut BatchScanner, text: &str) -> Option<(String, usize, String)> {
+    let found = scanner.object(text)?;
+    let index = format!("{:?} {}", found.index, found.is_compacted);
+    Some((index, found.length, scanner.compact.take()))
+}
+
+#[test]
+fn similar_objects_have_the_same_layout() {
+    let further = usual().replacen('{', "{\"more\":[1,\"x\"],", 1);
+    let absent = further.replacen(&format!(",{}", usual_field(16)), "", 1);
+    let other_values = further.replace("12", "7").replace("[1,", "[{},");
+    for blanks in ["", " ", "\r\n  "] {
+        let mut scanner = BatchScanner::default();
+        let spaced = |text: &str| with_blanks(text, |_| blanks);
+        assert!(scanner.object(&spaced(&further)).is_some());
+        for text in [&other_values, &absent, &further] {
+            let spaced = spaced(text);
+            let BatchScanner {
+                compact,
+                layout,
+                unknown,
+            } = &mut scanner;
+            let start = compact.len();
+            let mut reader = Reader::new(spaced.as_bytes(), compact, unknown);
+            let found = reader.same_layout(layout, 0).expect(text);
+            assert_eq!(found.length, spaced.len());
+            if !blanks.is_empty() {
+                assert_eq!(&compact.as_bytes()[start..], text.as_bytes());
+            }
+        }
     }
-    assert!(taken > 100, "{taken}");
+}
+
+#[test]
+fn a_layout_does_not_allow_a_field_twice() {
+    let mut scanner = BatchScanner::default();
+    let mut fields: Vec<String> = (0..COLUMNS.len()).map(usual_field).collect();
+    fields.swap(0, 1);
+    assert!(
+        scanner
+            .object(&format!("{{{}}}", fields.join(",")))
+            .is_some()
+    );
+    // The first two are usual, and the others follow the second one in the layout.
+    fields.swap(0, 1);
+    fields.insert(2, usual_field(0));
+    assert!(
+        scanner
+            .object(&format!("{{{}}}", fields.join(",")))
+            .is_none()
+    );
+}
+
+#[test]
+fn long_layouts_are_not_kept() {
+    let mut scanner = BatchScanner::default();
+    let blanks = " ".repeat(BLANK_LIMIT);
+    let text = with_blanks(&usual(), |_| &blanks);
+    for _ in 0..2 {
+        assert!(scanner.object(&text).is_some());
+        assert!(scanner.layout.fields.is_empty());
+    }
+}
+
+#[test]
+fn earlier_objects_do_not_change_the_result() {
+    let mut runner = TestRunner::deterministic();
+    let (objects, similar) = (objects(), similar_objects());
+    let mut experienced = BatchScanner::default();
+    let (mut taken, mut all) = (0, 0);
+    for round in 0..600 {
+        let texts = if round % 2 == 0 {
+            vec![objects.new_tree(&mut runner).expect("an object").current()]
+        } else {
+            similar.new_tree(&mut runner).expect("objects").current()
+        };
+        for text in texts {
+            let found = scan(&mut experienced, &text);
+            all += 1;
+            taken += usize::from(found.is_some());
+            assert_eq!(found, scan(&mut BatchScanner::default(), &text), "{text}");
+            agrees(&text);
+        }
+    }
+    assert!((300..900).contains(&taken), "{taken} of {all}");
 }
 
 #[test]
@@ -408,7 +524,7 @@ fn no_part_of_an_object_is_an_object() {
     let text = usual();
     let cut = (0..text.len()).filter_map(|end| text.get(..end));
     for part in cut {
-        assert!(BatchScanner::new().object(part).is_none(), "{part}");
+        assert!(BatchScanner::default().object(part).is_none(), "{part}");
     }
 }
 

@@ -1,0 +1,70 @@
+//! A text that is put together from many short pieces.
+
+/// Bytes that are copied at a time. Most pieces are shorter.
+pub(super) const BLOCK: usize = 32;
+
+/// A text that is put together from many short pieces.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    /// Only the first `length` bytes belong to the text.
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Pieces {
+    pub(in crate::batch) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(in crate::batch) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// Makes room for this many bytes.
+    pub(super) fn reserve(&mut self, length: usize) {
+        self.bytes.resize(self.length + length + BLOCK, 0);
+    }
+
+    /// Appends the first `length` bytes of `source`. A block of it is copied at once, if it has one.
+    #[allow(
+        clippy::inline_always,
+        reason = "it is short, and called for each piece"
+    )]
+    #[inline(always)]
+    pub(in crate::batch) fn push(&mut self, source: &[u8], length: usize) {
+        let rest = self.bytes.get_mut(self.length..).unwrap_or_default();
+        if length <= BLOCK
+            && let Some(from) = source.first_chunk::<BLOCK>()
+            && let Some(to) = rest.first_chunk_mut::<BLOCK>()
+        {
+            *to = *from;
+            self.length += length;
+        } else {
+            self.push_any(&source[..length]);
+        }
+    }
+
+    #[inline(never)]
+    fn push_any(&mut self, source: &[u8]) {
+        let end = self.length + source.len();
+        if end + BLOCK > self.bytes.len() {
+            self.bytes.resize(end + end / 2 + BLOCK, 0);
+        }
+        self.bytes[self.length..end].copy_from_slice(source);
+        self.length = end;
+    }
+
+    pub(in crate::batch) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Takes the text.
+    pub(in crate::batch) fn take(&mut self) -> String {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.truncate(std::mem::take(&mut self.length));
+        if bytes.capacity() > 2 * bytes.len() {
+            bytes.shrink_to_fit();
+        }
+        String::from_utf8(bytes).expect("the pieces are text")
+    }
+}
