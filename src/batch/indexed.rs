@@ -125,14 +125,10 @@ impl Batch {
     }
 
     fn other_span(&self, column: usize) -> Option<Range<usize>> {
-        let span = self.index.span(column)?;
-        if let Index::Other(_) = &self.index {
-            let has_escapes = || memchr(b'\\', self.slice(&span).as_bytes()).is_some();
-            let is_text = COLUMNS[column].kind == FieldType::Text;
-            if self.index.flawed() & (1 << column) != 0 || !is_text && has_escapes() {
-                return None;
-            }
+        if self.index.unclear() & (1 << column) != 0 {
+            return None;
         }
+        let span = self.index.span(column)?;
         Some(span.start as usize..span.end as usize)
     }
 
@@ -185,26 +181,26 @@ impl Batch {
             return &text[..self.object.len() - 1];
         }
         pieces.truncate(0);
-        let push = |pieces: &mut Pieces, span: &Option<Range<usize>>| match span {
-            Some(span) => pieces.push(&text[span.start..], span.len()),
-            None => pieces.push(b"null", 4),
-        };
         // Fields that are in the right order are copied together.
-        let mut copied = Some(0..0);
+        let mut copied = 0..0;
         for (column, opening) in OPENINGS.iter().enumerate() {
             let written = self.index.span(column);
-            let written = written.map(|span| span.start as usize..span.end as usize);
-            if let (Some(copied), Some(written)) = (&mut copied, &written)
-                && written.start == copied.end + opening.length
+            if let Some(written) = &written
+                && written.start as usize == copied.end as usize + opening.length
             {
                 copied.end = written.end;
                 continue;
             }
-            push(pieces, &copied);
+            pieces.push(&text[copied.start as usize..], copied.len());
             pieces.push(&opening.bytes, opening.length);
-            copied = written;
+            // An absent field is null, and nothing can follow it in the text.
+            copied = written.unwrap_or_else(|| {
+                pieces.push(b"null", 4);
+                let end = self.object.end - self.object.start;
+                end..end
+            });
         }
-        push(pieces, &copied);
+        pieces.push(&text[copied.start as usize..], copied.len());
         pieces.as_bytes()
     }
 

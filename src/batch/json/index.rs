@@ -131,7 +131,7 @@ impl Batch {
             }
         }
         let mut spans = WideSpans::default();
-        let (mut flawed, mut absent, mut columns) = (0, 0, 0);
+        let (mut flawed, mut absent, mut columns, mut escaped) = (0, 0, 0, 0);
         for (index, column) in COLUMNS.iter().enumerate() {
             match flaw(column, found[index]) {
                 Some(flaw) => {
@@ -145,12 +145,16 @@ impl Batch {
                 let Range { start, end } = span(text, value);
                 spans[index] = (start, end);
                 columns |= 1 << index;
+                let is_escaped = column.kind != FieldType::Text && value.contains('\\');
+                escaped |= u32::from(is_escaped) << index;
             }
         }
         let batch = Some(Self {
             page: Arc::new(text.to_owned()),
             object: 0..offset(text.len()),
-            index: Index::Other(GeneralIndex::new(&spans, columns, flawed, &unknown)),
+            index: Index::Other(
+                GeneralIndex::new(&spans, columns, &unknown).with_flaws(flawed, escaped),
+            ),
         });
         ParsedBatch {
             batch,

@@ -32,12 +32,11 @@ impl Pieces {
     )]
     #[inline(always)]
     pub(in crate::batch) fn push(&mut self, source: &[u8], length: usize) {
-        let rest = self.bytes.get_mut(self.length..).unwrap_or_default();
         if length <= BLOCK
             && let Some(from) = source.first_chunk::<BLOCK>()
-            && let Some(to) = rest.first_chunk_mut::<BLOCK>()
+            && let Some(to) = self.bytes.get_mut(self.length..self.length + BLOCK)
         {
-            *to = *from;
+            to.copy_from_slice(from);
             self.length += length;
         } else {
             self.push_any(&source[..length]);

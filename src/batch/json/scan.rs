@@ -47,7 +47,7 @@ impl Index {
             _ if self.columns() & (1 << column) == 0 => return None,
             Self::Known(spans, _) => spans[column],
             Self::Other(other) => {
-                let (start, end) = other.0[1 + column];
+                let (start, end) = other.0[FLAGS + column];
                 return Some(start..end);
             }
         };
@@ -72,35 +72,49 @@ impl Index {
         }
     }
 
+    /// Returns which columns have an invalid value, or an escape although they are not text, one bit each.
+    #[inline]
+    pub(in crate::batch) fn unclear(&self) -> u32 {
+        match self {
+            Self::Usual(_) | Self::Known(..) => 0,
+            Self::Other(other) => other.0[1].0,
+        }
+    }
+
     /// Returns the positions of names and values of unknown fields.
     pub(in crate::batch) fn unknown(&self) -> impl Iterator<Item = (Range<u32>, Range<u32>)> {
         let spans = match self {
             Self::Usual(_) | Self::Known(..) => &[],
-            Self::Other(other) => &other.0[1 + COLUMNS.len()..],
+            Self::Other(other) => &other.0[FLAGS + COLUMNS.len()..],
         };
         let pairs = spans.as_chunks().0.iter();
         pairs.map(|[name, value]| (name.0..name.1, value.0..value.1))
     }
 }
 
-/// The index of any other batch, in one piece of memory: the columns that are present and those with an invalid
-/// value, one bit each; the position of each column's value; and positions of names and values of unknown fields.
+/// The index of any other batch, in one piece of memory: three flags for each column, one bit each (present,
+/// invalid, unclear); the position of each column's value; and positions of names and values of unknown fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::batch) struct GeneralIndex(Box<[(u32, u32)]>);
 
+/// The number of pairs that contain the flags.
+const FLAGS: usize = 2;
+
 impl GeneralIndex {
-    /// Creates an index. `unknown` has a name and a value for each unknown field.
-    pub(in crate::batch) fn new(
-        spans: &WideSpans,
-        columns: u32,
-        flawed: u32,
-        unknown: &[(u32, u32)],
-    ) -> Self {
-        let mut all = Vec::with_capacity(1 + spans.len() + unknown.len());
-        all.push((columns, flawed));
+    /// Creates an index of valid values. `unknown` has a name and a value for each unknown field.
+    pub(in crate::batch) fn new(spans: &WideSpans, columns: u32, unknown: &[(u32, u32)]) -> Self {
+        let mut all = Vec::with_capacity(FLAGS + spans.len() + unknown.len());
+        all.extend([(columns, 0), (0, 0)]);
         all.extend_from_slice(spans);
         all.extend_from_slice(unknown);
         Self(all.into_boxed_slice())
+    }
+
+    /// Marks columns with an invalid value, and those with an escape although they are not text, one bit each.
+    pub(in crate::batch) fn with_flaws(mut self, flawed: u32, escaped: u32) -> Self {
+        self.0[0].1 = flawed;
+        self.0[1].0 = flawed | escaped;
+        self
     }
 
     /// Returns the memory that it uses.
@@ -235,9 +249,8 @@ impl<'a> Reader<'a> {
     fn same_layout(&mut self, layout: &Layout, usual: usize) -> Option<Found> {
         (self.columns, self.is_ordered) = (layout.columns, layout.is_ordered);
         for field in &layout.fields[usual..] {
-            let received = layout.received(field);
             let rest = self.rest();
-            if !rest.starts_with(received) {
+            if !field.begins(rest) {
                 if let Some(column) = field.column {
                     self.columns &= !(1 << column);
                 }
@@ -245,12 +258,14 @@ impl<'a> Reader<'a> {
             }
             let name = self.offset() + 1;
             if layout.has_blanks {
-                self.take_layout(received.len(), layout.compact(field));
-            } else {
-                self.position += received.len();
+                self.flush();
+                field.push_compact(self.compact);
+                self.copied += field.length;
+                self.shift += field.length - field.compact_length;
             }
+            self.position += field.length;
             let start = self.offset();
-            let rest = &rest[received.len()..];
+            let rest = &rest[field.length..];
             macro_rules! columns {
                 ($($column:literal)*) => {
                     match field.column {
@@ -271,21 +286,14 @@ impl<'a> Reader<'a> {
         if !self.rest().starts_with(&layout.closing) {
             return None;
         }
-        self.take_layout(layout.closing.len(), (b"}", 1));
-        self.found()
-    }
-
-    /// Takes a part of the layout, given its length as received, and what it is without whitespace.
-    #[allow(clippy::inline_always, reason = "there is one call per field")]
-    #[inline(always)]
-    fn take_layout(&mut self, received: usize, (compact, length): (&[u8], usize)) {
-        if received != length {
+        if layout.has_blanks {
             self.flush();
-            self.compact.push(compact, length);
-            self.copied += received;
-            self.shift += received - length;
+            self.compact.push(b"}", 1);
+            self.copied += layout.closing.len();
+            self.shift += layout.closing.len() - 1;
         }
-        self.position += received;
+        self.position += layout.closing.len();
+        self.found()
     }
 
     /// Reads an object with any layout, and remembers it.
@@ -340,12 +348,7 @@ impl<'a> Reader<'a> {
                 Index::Known(spans, self.columns)
             };
         }
-        Index::Other(GeneralIndex::new(
-            &self.spans,
-            self.columns,
-            0,
-            self.unknown,
-        ))
+        Index::Other(GeneralIndex::new(&self.spans, self.columns, self.unknown))
     }
 
     /// Reads a name and its value; returns the column, the place of the name, and where the value begins.

@@ -1,8 +1,9 @@
 //! JSON strings and their escapes.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
-use memchr::{memchr, memchr2, memrchr};
+use memchr::memchr;
 
 use super::tokens::hex;
 
@@ -21,44 +22,48 @@ pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
 
 /// Returns JSON text with as few escapes as possible in its strings.
 pub(in crate::batch) fn few_escapes(json: &str) -> Cow<'_, str> {
-    let Some(first) = memchr(b'\\', json.as_bytes()) else {
+    let mut escape = memchr(b'\\', json.as_bytes());
+    if escape.is_none() {
         return Cow::Borrowed(json);
-    };
+    }
     let mut text = String::with_capacity(json.len());
-    let (mut rest, mut escape) = (json, Some(first));
+    let mut rest = json;
     while let Some(position) = escape {
-        let bytes = rest.as_bytes();
-        // The last quote before the first escape of a string begins it.
-        let Some(start) = memrchr(b'"', &bytes[..position]).map(|quote| quote + 1) else {
-            break;
-        };
-        let end = start + string_length(&bytes[start..]);
-        text.push_str(&rest[..start]);
-        if let Some(content) = unescape(&rest[start..end]) {
-            text.pop();
-            quote(&content, &mut text);
-            rest = rest.get(end + 1..).unwrap_or_default();
+        text.push_str(&rest[..position]);
+        let escaped = read_escape(&rest.as_bytes()[position + 1..]);
+        let length = escaped.map_or(0, |(_, length)| length);
+        if let Some((character, _)) = escaped {
+            push_escaped(character, &mut text);
         } else {
-            text.push_str(&rest[start..end]);
-            rest = &rest[end..];
+            // Half of a surrogate pair has no other spelling.
+            text.push('\\');
         }
+        rest = &rest[position + 1 + length..];
         escape = memchr(b'\\', rest.as_bytes());
     }
     text.push_str(rest);
     Cow::Owned(text)
 }
 
-/// Returns the number of bytes before the quote that ends a string.
-fn string_length(content: &[u8]) -> usize {
-    let mut position = 0;
-    while let Some(found) = memchr2(b'"', b'\\', &content[position..]) {
-        position += found;
-        if content[position] == b'"' {
-            return position;
+/// Appends a character of a JSON string.
+fn push_escaped(character: char, text: &mut String) {
+    let escape = match character {
+        '"' | '\\' => character,
+        '\u{8}' => 'b',
+        '\u{c}' => 'f',
+        '\n' => 'n',
+        '\r' => 'r',
+        '\t' => 't',
+        '\0'..' ' => {
+            let _ = write!(text, "\\u{:04x}", u32::from(character));
+            return;
         }
-        position = content.len().min(position + 2);
-    }
-    content.len()
+        _ => {
+            text.push(character);
+            return;
+        }
+    };
+    text.extend(['\\', escape]);
 }
 
 /// Returns the text of a JSON string without its escapes; `None` if one is not valid.
@@ -67,33 +72,36 @@ fn unescape(content: &str) -> Option<String> {
     let mut rest = content;
     while let Some(position) = memchr(b'\\', rest.as_bytes()) {
         text.push_str(&rest[..position]);
-        let escape = &rest.as_bytes()[position + 1..];
-        let mut length = 1;
-        text.push(match escape.first()? {
-            quoted @ (b'"' | b'\\' | b'/') => char::from(*quoted),
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => {
-                length = 5;
-                let unit = hex(&escape[1..])?;
-                if (0xd800..0xdc00).contains(&unit) {
-                    length = 11;
-                    let second = hex(escape[5..].strip_prefix(b"\\u")?)?;
-                    let second = second.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
-                    char::from_u32(0x10000 + ((unit - 0xd800) << 10 | second))?
-                } else {
-                    char::from_u32(unit)?
-                }
-            }
-            _ => return None,
-        });
+        let (character, length) = read_escape(&rest.as_bytes()[position + 1..])?;
+        text.push(character);
         rest = &rest[position + 1 + length..];
     }
     text.push_str(rest);
     Some(text)
+}
+
+/// Reads an escape without its backslash; returns the character and the length. `None` if it is not valid.
+fn read_escape(escape: &[u8]) -> Option<(char, usize)> {
+    let character = match escape.first()? {
+        quoted @ (b'"' | b'\\' | b'/') => char::from(*quoted),
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => {
+            let unit = hex(&escape[1..])?;
+            if !(0xd800..0xdc00).contains(&unit) {
+                return Some((char::from_u32(unit)?, 5));
+            }
+            let second = hex(escape[5..].strip_prefix(b"\\u")?)?;
+            let second = second.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+            let character = char::from_u32(0x10000 + ((unit - 0xd800) << 10 | second))?;
+            return Some((character, 11));
+        }
+        _ => return None,
+    };
+    Some((character, 1))
 }
 
 /// Appends `text` as a JSON string with as few escapes as possible.
@@ -122,6 +130,7 @@ mod tests {
             ),
             (r#"["\ud83c\udf31","x"]"#, r#"["🌱","x"]"#),
             (r#"["\ud83c","\u0078"]"#, r#"["\ud83c","x"]"#),
+            (r#"["\ud83c\u0078\u007f"]"#, "[\"\\ud83cx\u{7f}\"]"),
             (r#"{"\u0061\"":"\\"}"#, r#"{"a\"":"\\"}"#),
         ] {
             assert_eq!(few_escapes(json), few, "{json}");
