@@ -207,19 +207,26 @@ impl Batch {
     /// Returns a hash of the content: the same for batches with the same canonical form. `pieces` is memory that
     /// is used again.
     pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, pieces: &mut Pieces) -> u64 {
-        let has_escapes = memchr(b'\\', self.text().as_bytes()).is_some();
-        let hash = |json: &[u8]| {
-            if !has_escapes {
-                return hash(json);
-            }
-            let json = str::from_utf8(json).expect("parts of a text");
-            hash(few_escapes(json).as_bytes())
-        };
+        let text = &self.page.as_bytes()[self.object.start as usize..self.object.end as usize];
+        if memchr(b'\\', text).is_none() {
+            return self.sum(&hash, pieces);
+        }
+        self.sum(
+            |json| {
+                let json = str::from_utf8(json).expect("parts of a text");
+                hash(few_escapes(json).as_bytes())
+            },
+            pieces,
+        )
+    }
+
+    /// Returns the sum of the hashes of the known part and each unknown field. It does not depend on their order.
+    fn sum(&self, hash: impl Fn(&[u8]) -> u64, pieces: &mut Pieces) -> u64 {
+        let text = &self.page.as_bytes()[self.object.start as usize..];
         let known = hash(self.known_part(pieces));
-        // A sum does not depend on the order.
         let unknown = self.index.unknown();
-        let unknown = unknown.map(|(name, value)| self.slice(&(name.start..value.end)));
-        unknown.fold(known, |sum, field| sum.wrapping_add(hash(field.as_bytes())))
+        let unknown = unknown.map(|(name, value)| &text[name.start as usize..value.end as usize]);
+        unknown.fold(known, |sum, field| sum.wrapping_add(hash(field)))
     }
 
     /// Returns JSON names (in quotes) and values of unknown fields.
