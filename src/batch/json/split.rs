@@ -157,6 +157,9 @@ impl Splitter {
         text: &Arc<String>,
         on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
+        if self.state == SplitState::Start && text.starts_with('\u{feff}') {
+            return invalid("it begins with a byte order mark, which JSON does not allow");
+        }
         let bytes = text.as_bytes();
         let mut position = 0;
         while let Some(&byte) = bytes.get(position) {

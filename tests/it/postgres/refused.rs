@@ -67,6 +67,63 @@ fn rows_rejected_by_the_table_are_an_error() {
 }
 
 #[test]
+fn rows_removed_by_a_trigger_are_an_error() {
+    let Some(database) = shared() else { return };
+    let remove = "create function remove() returns trigger language plpgsql as \
+                  $$ begin delete from batches where batch_id = new.batch_id; return null; end $$; ";
+    for trigger in [
+        "create trigger remove after insert on batches for each row execute function remove()",
+        "create constraint trigger remove after insert on batches deferrable initially deferred \
+         for each row execute function remove()",
+        "create rule remove as on insert to batches do also delete from batches where batch_id = new.batch_id",
+    ] {
+        let name = database.fresh();
+        let address = database.address(&name, "batches");
+        Service::scripted(&serving(&[&[]])).load(&address, &[]);
+        database.sql(&name, &format!("{remove}{trigger}"));
+        let ended = Service::scripted(&serving(&[&[], &[], &[]])).export(&address, &[]);
+        let words = [
+            "added 0 of 2 new ones and updated 0 of 0 that differ",
+            "a trigger, a rule or row-level security",
+            "the table \"batches\" is unchanged",
+        ];
+        assert_stderr(&ended, 8, &words);
+        let left = database.sql(&name, "select string_agg(batch_id, ' ') from batches");
+        assert_eq!(left, "b1", "{trigger}");
+    }
+}
+
+#[test]
+fn rows_changed_by_a_trigger_are_told() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    Service::scripted(&serving(&[&[]])).load(&address, &[]);
+    database.sql(
+        &name,
+        "alter table batches add changed_at timestamptz; \
+         create function note() returns trigger language plpgsql as \
+         $$ begin new.changed_at = now(); return new; end $$; \
+         create trigger note before insert or update on batches for each row execute function note()",
+    );
+    let ended = Service::scripted(&serving(&[&[], &[]])).export(&address, &[]);
+    assert_stderr(&ended, 0, &["(1 new, 0 changed, 1 unchanged)"]);
+    assert!(!ended.stderr.contains("warning"), "{ended:?}");
+    database.sql(
+        &name,
+        "create or replace function note() returns trigger language plpgsql as \
+         $$ begin new.comment = 'hidden'; return new; end $$",
+    );
+    let ended = Service::scripted(&serving(&[&[], &[], &[]])).export(&address, &[]);
+    let words = [
+        "(1 new, 0 changed, 2 unchanged)",
+        "the values of 1 batch in \"public\".\"batches\" are not as exported",
+        "a trigger may have changed them",
+    ];
+    assert_stderr(&ended, 0, &words);
+}
+
+#[test]
 fn rows_moved_to_a_child_table_by_a_trigger_are_found() {
     let Some(database) = shared() else { return };
     let name = database.fresh();

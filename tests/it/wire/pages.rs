@@ -57,6 +57,8 @@ fn a_body_that_is_not_a_json_page_is_a_protocol_error() {
             "{shown}\n{}",
             exported.stderr
         );
+        let is_marked = body.starts_with("\u{feff}".as_bytes());
+        assert_eq!(exported.has("byte order mark"), is_marked, "{shown}");
         assert_eq!(
             service.requests_for("/batches").len(),
             1,
