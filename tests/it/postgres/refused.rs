@@ -75,7 +75,6 @@ fn rows_removed_by_a_trigger_are_an_error() {
         "create trigger remove after insert on batches for each row execute function remove()",
         "create constraint trigger remove after insert on batches deferrable initially deferred \
          for each row execute function remove()",
-        "create rule remove as on insert to batches do also delete from batches where batch_id = new.batch_id",
     ] {
         let name = database.fresh();
         let address = database.address(&name, "batches");
