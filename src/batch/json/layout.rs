@@ -10,7 +10,7 @@ const COMPARED: usize = 48;
 
 /// The layout of an object.
 #[derive(Default)]
-pub(super) struct Layout {
+pub(super) struct ObjectLayout {
     pub(super) fields: Vec<FieldLayout>,
     /// What is after the last value, as received. Empty until then.
     pub(super) closing: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) struct FieldLayout {
     long: Option<Box<[Vec<u8>; 2]>>,
 }
 
-impl Layout {
+impl ObjectLayout {
     pub(super) fn clear(&mut self) {
         self.fields.clear();
         self.closing.clear();

@@ -10,7 +10,7 @@ mod tests;
 
 use std::ops::Range;
 
-use super::layout::Layout;
+use super::layout::ObjectLayout;
 use super::pieces::Pieces;
 use super::tokens::{any_string, boolean, date, decimal, integer, number, plain, string};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
@@ -138,7 +138,7 @@ pub(in crate::batch) struct BatchScanner {
     /// The text of objects that had whitespace between their tokens, without it.
     pub(in crate::batch) compact: Pieces,
     /// The layout of the latest object that was not usual.
-    layout: Layout,
+    layout: ObjectLayout,
     /// Memory for positions of unknown fields.
     unknown: Vec<(u32, u32)>,
 }
@@ -246,7 +246,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an object with this layout, of which fields may be absent. The first `usual` ones were found already.
-    fn same_layout(&mut self, layout: &Layout, usual: usize) -> Option<Found> {
+    fn same_layout(&mut self, layout: &ObjectLayout, usual: usize) -> Option<Found> {
         (self.columns, self.is_ordered) = (layout.columns, layout.is_ordered);
         for field in &layout.fields[usual..] {
             let rest = self.rest();
@@ -297,7 +297,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an object with any layout, and remembers it.
-    fn any_layout(&mut self, layout: &mut Layout) -> Option<Found> {
+    fn any_layout(&mut self, layout: &mut ObjectLayout) -> Option<Found> {
         layout.clear();
         let mut value_end = 0;
         loop {
