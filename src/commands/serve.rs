@@ -113,13 +113,18 @@ async fn serve(
         None => DataStore::from(catalog),
     };
     let started = Instant::now();
-    let requests = server::run(listener, store, options, async {
+    let served = server::run(listener, store, options, async {
         // An error means that the sender was dropped, which is also a reason to stop.
         let _ = stop.changed().await;
     })
     .await?;
+    if served.cut_off > 0 {
+        let requests = text::count(served.cut_off as u64, "request was", "requests were");
+        let seconds = server::DRAIN_TIMEOUT.as_secs();
+        log::warn!("{requests} cut off after {seconds} s");
+    }
     let seconds = started.elapsed().as_secs_f64();
-    let requests = text::count(requests, "request", "requests");
+    let requests = text::count(served.answered, "request", "requests");
     terminal::conclude(&format!("stopped after {requests} in {seconds:.1} s"));
     Ok(())
 }

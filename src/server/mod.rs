@@ -43,5 +43,5 @@ pub(crate) use catalog::Catalog;
 pub(crate) use collect::collect;
 pub(crate) use generate::generate;
 pub(crate) use routes::ServerOptions;
-pub(crate) use serve::{listen, run};
+pub(crate) use serve::{DRAIN_TIMEOUT, listen, run};
 pub(crate) use store::{DataStore, Source};

@@ -34,7 +34,7 @@ const BACKLOG: u32 = 4096;
 /// The maximum number of open connections: half of the usual limit of file descriptors.
 const MAX_CONNECTIONS: usize = 512;
 /// How long open requests may continue after shutdown has started.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay before the next attempt to accept a connection if there was no room.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
@@ -52,31 +52,40 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// What a server did.
+pub(crate) struct Served {
+    /// The number of requests answered.
+    pub(crate) answered: u64,
+    /// The number of connections that were still open after [`DRAIN_TIMEOUT`].
+    pub(crate) cut_off: usize,
+}
+
 /// Serves `store` on `listener` until `shutdown` resolves and open requests are finished.
-///
-/// Returns the number of requests answered.
 pub(crate) async fn run(
     listener: TcpListener,
     store: impl Into<DataStore>,
     options: ServerOptions,
     shutdown: impl Future<Output = ()>,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<Served> {
     // A server on a loopback address must not be reachable from a browser through another host name
     // for this machine (DNS rebinding).
     let local_only = listener
         .local_addr()
         .is_ok_and(|address| address.ip().is_loopback());
     let server = Arc::new(ServerState::new(store.into(), options, local_only)?);
-    accept_all(listener, &server, shutdown).await;
-    Ok(server.answered())
+    let cut_off = accept_all(listener, &server, shutdown).await;
+    Ok(Served {
+        answered: server.answered(),
+        cut_off,
+    })
 }
 
-/// Accepts connections until `shutdown` resolves, then drains them.
+/// Accepts connections until `shutdown` resolves, then drains them. Returns how many were cut off.
 async fn accept_all(
     listener: TcpListener,
     server: &Arc<ServerState>,
     shutdown: impl Future<Output = ()>,
-) {
+) -> usize {
     let mut shutdown = pin!(shutdown);
     let (closing, _) = watch::channel(());
     let mut connections = Connections::default();
@@ -101,7 +110,7 @@ async fn accept_all(
         }
     }
     drop((listener, waiting));
-    connections.drain(&closing).await;
+    connections.drain(&closing).await
 }
 
 /// The open connections.
@@ -181,8 +190,8 @@ impl Connections {
         tokio::time::sleep(RETRY_DELAY).await;
     }
 
-    /// Waits for open requests, up to [`DRAIN_TIMEOUT`].
-    async fn drain(&mut self, closing: &watch::Sender<()>) {
+    /// Waits for open requests, up to [`DRAIN_TIMEOUT`]. Returns how many connections are open after that.
+    async fn drain(&mut self, closing: &watch::Sender<()>) -> usize {
         // Fails only if no connection is open.
         let _ = closing.send(());
         // An incomplete request is not waited for.
@@ -199,15 +208,7 @@ impl Connections {
             }
         })
         .await;
-        if !self.open.is_empty() {
-            let (count, seconds) = (self.open.len(), DRAIN_TIMEOUT.as_secs());
-            let requests = if count == 1 {
-                "request was"
-            } else {
-                "requests were"
-            };
-            log::warn!("{count} {requests} cut off after {seconds} s");
-        }
+        self.open.len()
     }
 }
 
