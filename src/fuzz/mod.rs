@@ -99,7 +99,7 @@ mod tests {
     targets! {
         split: 3000,
         batch: 5000,
-        date: 20_000,
+        date: 8000,
         condition: 20_000,
         template: 5000,
         csv: 200,

@@ -426,6 +426,10 @@ mod tests {
         fn figures_are_those_of_a_sorted_list(values in values()) {
             check(&values, &of(&values))?;
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
         fn many_values_are_counted_and_stay_what_they_are(numbers in prop::collection::vec(0_i64..700, 2000..5000)) {

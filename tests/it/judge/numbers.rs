@@ -70,9 +70,10 @@ pub(crate) fn quartile(values: &[i128], k: usize) -> Option<i128> {
 
 pub(crate) fn median(values: &[i128]) -> Option<i128> {
     let mut values = values.to_vec();
-    values.sort_unstable();
     let last = values.len().checked_sub(1)?;
-    Some(i128::midpoint(values[last / 2], values[last.div_ceil(2)]))
+    let (_, &mut below, above) = values.select_nth_unstable(last / 2);
+    let above = above.iter().min().filter(|_| last % 2 == 1);
+    Some(i128::midpoint(below, *above.unwrap_or(&below)))
 }
 
 /// Returns the median absolute deviation from the median.
