@@ -1,5 +1,6 @@
 //! Retries: the loop, whether to retry, and how long to wait.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use super::error::{Fault, ServiceError};
@@ -17,6 +18,29 @@ pub(crate) struct RetryPolicy {
     pub(crate) wait: Duration,
 }
 
+/// What an error that may be gone later says about the wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RetryHint {
+    /// The status of the response, if there was one.
+    pub(crate) status: Option<u16>,
+    /// The value of its `Retry-After` header.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl ServiceError {
+    /// Returns how to retry; `None` if the same request will not succeed later.
+    fn retry_hint(&self) -> Option<RetryHint> {
+        let retry_after = match &self.fault {
+            Fault::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        self.is_transient().then(|| RetryHint {
+            status: self.status(),
+            retry_after,
+        })
+    }
+}
+
 impl RetryPolicy {
     /// Runs `attempt`, with its number from 1, until it succeeds or its error is final. An error that was retried before, such as that of a
     /// token request within an attempt, is final.
@@ -31,65 +55,76 @@ impl RetryPolicy {
     where
         F: Future<Output = Result<T, ServiceError>>,
     {
-        let mut attempts = 1;
+        let mut attempts = self.attempts();
         loop {
-            let mut error = match attempt(attempts).await {
+            let mut error = match attempt(attempts.failed + 1).await {
                 Ok(value) => return Ok(value),
                 Err(error) if error.attempts > 0 => return Err(error),
                 Err(error) => error,
             };
-            let Some(wait) = self.wait(&error, attempts, fastrand::f64()) else {
-                error.attempts = attempts;
+            let Some(wait) = attempts.fail(error.retry_hint(), &error) else {
+                error.attempts = attempts.failed;
                 return Err(error);
             };
             stats.retries.add(1);
             let seconds = wait.as_secs_f64();
-            terminal::note(&format!(
-                "{error}; trying again in {seconds:.1} s ({attempts} of {})",
-                self.retries
-            ));
             stats.set_waiting(Some(format!("waiting {seconds:.0} s to try again")));
             tokio::time::sleep(wait).await;
             stats.set_waiting(None);
-            attempts += 1;
+        }
+    }
+
+    /// Begins to count attempts.
+    pub(crate) fn attempts(self) -> Attempts {
+        Attempts {
+            policy: self,
+            failed: 0,
         }
     }
 
     /// Returns the wait before retry number `retry` (from 1); `None` if the error is final. `jitter` (0 to 1)
     /// spreads the retries of many clients.
-    fn wait(&self, error: &ServiceError, retry: u32, jitter: f64) -> Option<Duration> {
-        if !error.is_transient() || retry > self.retries {
-            return None;
-        }
-        let retry_after = match &error.fault {
-            Fault::Status { retry_after, .. } => *retry_after,
-            _ => None,
-        };
-        Some(self.pause(error.status(), retry_after, retry, jitter))
-    }
-
-    /// Returns the wait before retry number `retry` (from 1). `status` is the status of the response, if
-    /// there was one; `retry_after` is the value of its `Retry-After` header.
-    pub(crate) fn pause(
-        &self,
-        status: Option<u16>,
-        retry_after: Option<Duration>,
-        retry: u32,
-        jitter: f64,
-    ) -> Duration {
+    fn wait(&self, hint: Option<RetryHint>, retry: u32, jitter: f64) -> Option<Duration> {
+        let hint = hint.filter(|_| retry <= self.retries)?;
         let spread = 0.75 + jitter / 2.0;
-        let wait = match status {
+        let wait = match hint.status {
             Some(503) => self.wait.mul_f64(spread),
             _ => self.backoff(retry, spread),
         };
-        wait.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER))
+        Some(wait.max(hint.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER)))
     }
 
     /// Exponential backoff: a quarter of the wait, doubled with each retry.
-    pub(crate) fn backoff(&self, retry: u32, spread: f64) -> Duration {
+    fn backoff(&self, retry: u32, spread: f64) -> Duration {
         let factor = 2_u32.saturating_pow(retry - 1);
         let wait = (self.wait / 4).saturating_mul(factor).min(MAX_WAIT);
         wait.mul_f64(spread).min(MAX_WAIT)
+    }
+}
+
+/// The failed attempts of one request.
+pub(crate) struct Attempts {
+    policy: RetryPolicy,
+    pub(crate) failed: u32,
+}
+
+impl Attempts {
+    /// Counts a failed attempt. Returns the wait before the next one, and notes it; `None` if the error is final, which
+    /// is so without a hint.
+    pub(crate) fn fail(
+        &mut self,
+        hint: Option<RetryHint>,
+        error: &dyn Display,
+    ) -> Option<Duration> {
+        self.failed += 1;
+        let wait = self.policy.wait(hint, self.failed, fastrand::f64())?;
+        terminal::note(&format!(
+            "{error}; trying again in {:.1} s ({} of {})",
+            wait.as_secs_f64(),
+            self.failed,
+            self.policy.retries
+        ));
+        Some(wait)
     }
 }
 
@@ -119,14 +154,18 @@ mod tests {
 
     fn seconds(error: &ServiceError, retry: u32, jitter: f64) -> Option<f64> {
         POLICY
-            .wait(error, retry, jitter)
+            .wait(error.retry_hint(), retry, jitter)
             .map(|wait| wait.as_secs_f64())
     }
 
     #[test]
     fn only_these_statuses_are_retried() {
         let again: Vec<u16> = (100..600)
-            .filter(|&code| POLICY.wait(&status(code, None), 1, 0.5).is_some())
+            .filter(|&code| {
+                POLICY
+                    .wait(status(code, None).retry_hint(), 1, 0.5)
+                    .is_some()
+            })
             .collect();
         assert_eq!(again, [429, 500, 502, 503, 504]);
     }
@@ -149,15 +188,19 @@ mod tests {
             retries: 40,
             ..POLICY
         };
-        assert_eq!(patient.wait(&cut, 40, 1.0), Some(MAX_WAIT));
+        assert_eq!(patient.wait(cut.retry_hint(), 40, 1.0), Some(MAX_WAIT));
         let least = MAX_WAIT.mul_f64(0.75);
-        assert_eq!(patient.wait(&cut, 40, 0.0), Some(least), "spread, too");
+        assert_eq!(
+            patient.wait(cut.retry_hint(), 40, 0.0),
+            Some(least),
+            "spread, too"
+        );
         let slow = RetryPolicy {
             wait: Duration::from_secs(600),
             ..POLICY
         };
         assert_eq!(
-            slow.wait(&cut, 1, 1.0),
+            slow.wait(cut.retry_hint(), 1, 1.0),
             Some(MAX_WAIT),
             "whatever the wait for a 503"
         );
@@ -245,6 +288,6 @@ mod tests {
             retries: 0,
             ..POLICY
         };
-        assert_eq!(never.wait(&status(503, None), 1, 0.5), None);
+        assert_eq!(never.wait(status(503, None).retry_hint(), 1, 0.5), None);
     }
 }

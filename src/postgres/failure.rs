@@ -9,9 +9,8 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::address::{Host, TableAddress, quoted};
 use crate::client::causes::{TlsProblem, root};
-use crate::client::retry::RetryPolicy;
+use crate::client::retry::{RetryHint, RetryPolicy};
 use crate::error::{Failure, Kind};
-use crate::terminal;
 
 /// An error, and whether a retry may help.
 #[derive(Debug)]
@@ -301,26 +300,20 @@ pub(super) async fn with_retries<T>(
     policy: RetryPolicy,
     mut work: impl AsyncFnMut() -> Result<T, PgError>,
 ) -> Result<T, Failure> {
-    let mut retry = 1;
+    let mut attempts = policy.attempts();
     loop {
         let error = match work().await {
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
-        if !error.is_transient || retry > policy.retries {
-            return Err(error.failure);
-        }
-        let wait = policy.backoff(retry, 0.75 + fastrand::f64() / 2.0);
         let cause = error.failure.source();
         let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
-        terminal::note(&format!(
-            "{}{cause}; trying again in {:.1} s ({retry} of {})",
-            error.failure,
-            wait.as_secs_f64(),
-            policy.retries
-        ));
+        let message = format!("{}{cause}", error.failure);
+        let hint = error.is_transient.then(RetryHint::default);
+        let Some(wait) = attempts.fail(hint, &message) else {
+            return Err(error.failure);
+        };
         tokio::time::sleep(wait).await;
-        retry += 1;
     }
 }
 

@@ -10,8 +10,9 @@ use object_store::{GetOptions, GetRange};
 
 use super::address::ObjectAddress;
 use super::error::StoreError;
-use super::requests::{self, log_retry};
+use super::requests;
 use super::store::Bucket;
+use crate::client::retry::RetryHint;
 use crate::error::{Failure, Kind};
 use crate::storage::Storage;
 use crate::storage::temp_file::TempFile;
@@ -69,8 +70,7 @@ struct Download {
 impl Download {
     /// Downloads the whole object. After a lost connection, continues from the last byte received.
     async fn fetch(&mut self, address: &ObjectAddress) -> Result<(), DownloadError> {
-        let policy = self.bucket.policy;
-        let mut retry = 0;
+        let mut attempts = self.bucket.policy.attempts();
         loop {
             let before = self.length;
             let mut error = match self.fetch_rest().await {
@@ -78,21 +78,20 @@ impl Download {
                 ended => return ended,
             };
             if self.length > before {
-                retry = 0;
+                attempts = self.bucket.policy.attempts();
             }
-            retry += 1;
-            error.tries = retry;
             // The object was replaced in the meantime.
             let has_changed = before > 0 && error.is_there();
             if has_changed || self.tag.is_none() {
                 self.restart().map_err(DownloadError::File)?;
             }
-            if !error.is_transient() && !has_changed || retry > policy.retries {
+            let hint = error.retry_hint();
+            let hint = hint.or_else(|| has_changed.then(RetryHint::default));
+            let wait = attempts.fail(hint, &error.describe(address));
+            error.tries = attempts.failed;
+            let Some(wait) = wait else {
                 return Err(DownloadError::Request(error));
-            }
-            let retry_after = error.retry_after;
-            let wait = policy.pause(error.wait_status(), retry_after, retry, fastrand::f64());
-            log_retry(&error, address, wait, retry, policy.retries);
+            };
             tokio::time::sleep(wait).await;
         }
     }

@@ -15,6 +15,7 @@ use object_store::Error;
 use super::address::ObjectAddress;
 use crate::client::causes::{TlsProblem, root};
 use crate::client::request::retry_after;
+use crate::client::retry::RetryHint;
 use crate::text;
 
 /// Stores reject requests if the clocks differ by more than this.
@@ -167,6 +168,14 @@ impl StoreError {
                 ]))
     }
 
+    /// Returns how to retry; `None` if the same request will not succeed later.
+    pub(super) fn retry_hint(&self) -> Option<RetryHint> {
+        self.is_transient().then(|| RetryHint {
+            status: self.wait_status(),
+            retry_after: self.retry_after,
+        })
+    }
+
     /// Returns whether the store may have carried out the request without confirming it. A busy store has
     /// not.
     pub(super) fn is_uncertain(&self) -> bool {
@@ -177,7 +186,7 @@ impl StoreError {
     }
 
     /// Returns the status that decides how long to wait. An error may follow a successful status.
-    pub(super) fn wait_status(&self) -> Option<u16> {
+    fn wait_status(&self) -> Option<u16> {
         if self.has(&["SlowDown", "ServiceUnavailable", "ServerBusy"]) {
             Some(503)
         } else {

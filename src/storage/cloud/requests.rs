@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use super::address::ObjectAddress;
 use super::error::StoreError;
 use crate::client::retry::RetryPolicy;
-use crate::terminal;
 
 /// How long a running request may continue after the run was stopped: only with its response can its effect
 /// be undone.
@@ -38,7 +37,7 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     let mut uncertain = Vec::new();
-    let mut retry = 0;
+    let mut attempts = policy.attempts();
     loop {
         let began = SystemTime::now();
         let answered = tokio::select! {
@@ -54,20 +53,18 @@ where
             }
             Err(error) => error,
         };
-        retry += 1;
-        error.tries = retry;
         if error.is_uncertain() {
             uncertain.push((began, SystemTime::now()));
         }
-        if !error.is_transient() || retry > policy.retries || *stopped.borrow() {
+        let hint = error.retry_hint().filter(|_| !*stopped.borrow());
+        let wait = attempts.fail(hint, &error.describe(address));
+        error.tries = attempts.failed;
+        let Some(wait) = wait else {
             return Tried {
                 result: Err(error),
                 uncertain,
             };
-        }
-        let retry_after = error.retry_after;
-        let wait = policy.pause(error.wait_status(), retry_after, retry, fastrand::f64());
-        log_retry(&error, address, wait, retry, policy.retries);
+        };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = stop(stopped, Duration::ZERO) => {
@@ -75,20 +72,6 @@ where
             }
         }
     }
-}
-
-/// Logs that a request will be retried.
-pub(super) fn log_retry(
-    error: &StoreError,
-    address: &ObjectAddress,
-    wait: Duration,
-    retry: u32,
-    of: u32,
-) {
-    let (message, seconds) = (error.describe(address), wait.as_secs_f64());
-    terminal::note(&format!(
-        "{message}; trying again in {seconds:.1} s ({retry} of {of})"
-    ));
 }
 
 /// Waits until the run is stopped, and then for `grace`.
