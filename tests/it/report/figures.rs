@@ -102,7 +102,7 @@ pub(super) fn assert_page(html: &str, rules: &Rules<'_>, trays: &[Tray]) {
 
 #[test]
 fn figures_match_the_export() {
-    let server = Server::start(&["--batches", "700", "--seed", "11"]);
+    let server = Server::start(&["--batches", "1500", "--seed", "11"]);
     let all = exported(&server, &[]);
     let folder = TempDir::new().unwrap();
     let config = config(folder.path(), CONFIG);
@@ -128,7 +128,7 @@ fn figures_match_the_export() {
     let facts = facts(&page(&server, &[]));
     let crops: BTreeSet<&str> = all.iter().map(|tray| tray.crop.as_str()).collect();
     assert!(crops.contains(""));
-    assert_eq!(facts["Batches"], "700");
+    assert_eq!(facts["Batches"], "1,500");
     assert_eq!(facts["Crops"], (crops.len() - 1).to_string());
     assert_eq!(facts["Range"], "all dates");
     assert_eq!(facts["Generated"], format!("{MADE_TEXT} UTC"));

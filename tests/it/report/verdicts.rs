@@ -364,7 +364,7 @@ fn sixty_crops_are_judged_one_by_one() {
 #[test]
 fn thousands_of_batches_are_judged_exactly() {
     // Twenty crops over 25 weeks, and three crops over two weeks.
-    for (crops, weeks, each) in [(20, 25, 10), (3, 2, 300)] {
+    for (crops, weeks, each) in [(20, 25, 10), (3, 2, 833)] {
         let mut random = Random(5000);
         let mut field = Field::default();
         for crop in 0..crops {
@@ -377,7 +377,7 @@ fn thousands_of_batches_are_judged_exactly() {
             }
         }
         let texts: Vec<String> = field.batches.iter().map(ToString::to_string).collect();
-        assert!(texts.len() >= 1800);
+        assert!(texts.len() > 4990);
         let service = ready(&texts);
         check_service(&service, &field.trays(), &Rules::weekly(MADE), &[]);
     }
