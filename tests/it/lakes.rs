@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Server, export};
 use crate::verify::{Folder, assert_equal, report, verify, verify_with};
@@ -51,6 +51,28 @@ fn a_lake_is_verified_as_one_set() {
         folder.write(name, "x");
     }
     assert_equal(&verify(&[&lake]), "hidden names");
+}
+
+#[test]
+fn dates_replace_the_manifest_of_a_lake() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let [lake, ..] = make_lake(&server, &folder);
+    for dates in [
+        &["--start", "2025", "--end", "2025"][..],
+        &["--period", "2025"],
+    ] {
+        let args = [&[&*lake, "-f", "json"], dates].concat();
+        let ended = verify_with(&server, &args).expect(7);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(report["manifest"], Value::Null, "{dates:?}");
+        let in_2025 = report["against"]["batches"].as_u64().unwrap();
+        assert!((1..250).contains(&in_2025), "{report}");
+        // Without a source there is nothing to limit.
+        let ended = verify(&[&[&*lake], dates].concat()).expect(2);
+        let expected = format!("`{}` needs `--service` or `--archive`", dates[0]);
+        assert!(ended.stderr.contains(&expected), "{ended:?}");
+    }
 }
 
 #[test]

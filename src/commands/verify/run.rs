@@ -35,15 +35,15 @@ fn check_flags(args: &VerifyArgs) -> Result<(), Failure> {
         ("--sandbox", args.source.sandbox),
         ("--start", args.range.start.is_some()),
         ("--end", args.range.end.is_some()),
+        ("--period", args.range.period.is_some()),
         ("--base-url", args.source.given.flags.base_url.is_some()),
     ];
     let refetches = args.refetch || args.archive.is_some();
     if let Some((flag, _)) = flags.iter().find(|(_, given)| *given && !refetches) {
-        return Err(Failure::new(
-            Kind::Usage,
+        return Err(Failure::usage(
             format!("`{flag}` needs `--service` or `--archive`"),
-        )
-        .hint("add `--service` to compare with the service, or leave out this flag"));
+            "add `--service` to compare with the service, or leave out this flag",
+        ));
     }
     let given = &args.source.given;
     let secret_files = [&given.flags, &given.variables].map(|given| &given.client_secret_file);
@@ -117,7 +117,8 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
 
 /// Returns the manifest to use: the given one, or the one in the folder of a lake.
 fn manifest_of(args: &VerifyArgs) -> Result<Option<PathBuf>, Failure> {
-    let has_dates = args.range.start.is_some() || args.range.end.is_some();
+    let dates = [&args.range.start, &args.range.end, &args.range.period];
+    let has_dates = dates.iter().any(|date| date.is_some());
     if args.manifest.is_some() || args.against.is_some() || has_dates {
         return Ok(args.manifest.clone());
     }
@@ -127,15 +128,14 @@ fn manifest_of(args: &VerifyArgs) -> Result<Option<PathBuf>, Failure> {
 }
 
 fn no_digest_for(fields: u32, expected: &Expected) -> Failure {
-    Failure::new(
-        Kind::Usage,
+    Failure::usage(
         format!(
             "the manifest {} has one digest for all its fields, not for {} of them",
             expected.name(),
             fields.count_ones()
         ),
+        "leave out `--fields`, or compare these fields with `--against` or `--service`",
     )
-    .hint("leave out `--fields`, or compare these fields with `--against` or `--service`")
 }
 
 /// Compares a file with its manifest, or with its embedded digest.
