@@ -24,7 +24,7 @@ Examples:
   trayscan export -o batches.sqlite
   trayscan export -o 's3://lake/batches/year={year}/batches.parquet'
   trayscan export --since 30d -o 'postgres://user@host/db?table=batches'
-  trayscan export -f singer --state state.json | target-jsonl
+  trayscan export -f singer --state state.json | target-jsonl >> state.json
   trayscan export -f ndjson | jq -r .batch_name
   trayscan export --archive batches.db --since 30d -o batches.csv
   trayscan export --archive batches.db -o 'lake/{year}/{month}.parquet' --only-changed";
@@ -52,7 +52,7 @@ pub(crate) struct ExportArgs {
     /// Sort by one or more fields; `:desc` sorts in descending order [default: order of the service]
     ///
     /// `crop_type,avg_usable_seedling_rate:desc` sorts by crop, and by rate within each crop. Batches that are
-    /// equal in all fields are sorted by batch_creation_date, then by batch_id. Nulls are last, also in
+    /// equal in all fields are sorted by batch_creation_date, then by batch_id. Nulls are last, even in
     /// descending order.
     #[arg(long, value_name = "FIELD[:desc],…", help_heading = "Selection")]
     pub(crate) sort: Option<String>,

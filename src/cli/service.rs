@@ -159,6 +159,7 @@ pub(crate) struct CheckArgs {
 ///
 /// Asks for what is missing, or takes it from flags and variables. Runs the steps of `trayscan check`, then
 /// saves the profile in the config file, and the secret in a separate file beside it that only you can read.
+/// An existing profile is changed.
 /// A secret file that is named with --client-secret-file is used where it is. Also saves --api, --ca-cert and
 /// --time-zone if they are given, and --allow-http if it is needed. If the connection, TLS or the credentials
 /// fail, nothing is saved.
@@ -206,7 +207,7 @@ pub(crate) enum ConfigCommand {
 
     /// Change one key of a profile; creates the config file and the profile if needed
     ///
-    /// The keys are those of trayscan-config(5), and `default_profile`. The client secret is set with
+    /// `trayscan config show` lists the keys; `default_profile` is one, too. The client secret is set with
     /// `trayscan login`.
     Set(ConfigSetArgs),
 }

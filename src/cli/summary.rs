@@ -16,7 +16,7 @@ Examples:
   trayscan summary --where crop_type=Tomato --by scanned_by_email
   trayscan summary --archive batches.db --by month -f json | jq .total
   trayscan summary --since 30d -o crops.csv
-  trayscan summary --since 12w --fail-on down,target || echo 'look at the crops'
+  trayscan summary --since 12w --fail-on down,target; [ $? = 10 ] && echo 'look at the crops'
   trayscan summary --since 12w -f json | jq '.groups[] | select(.verdict==\"down\")'";
 
 /// Show statistics per crop, month, week, day or person
@@ -25,7 +25,7 @@ Examples:
 /// seedling size, coefficient of variation, batches with warnings, and the usable rate over time.
 ///
 /// Each crop is judged on its newest week: down or up if the median usable rate differs from that of its own
-/// four weeks before by at least 2 points and 3 standard errors. Fewer than 3 batches are not judged.
+/// previous four weeks by at least 2 points and 3 standard errors. Fewer than 3 batches are not judged.
 ///
 /// Each batch is already an average, so the summary shows the median of the batches with its quartiles, and
 /// the mean weighted by images. Null values are left out and counted.
@@ -80,7 +80,7 @@ pub(crate) struct SummaryArgs {
 /// What `summary` raises an alarm for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
-    /// A crop is down against its own four weeks before
+    /// A crop is down compared with its own previous four weeks
     Down,
     /// The newest week of a crop misses one of your targets
     Target,

@@ -45,7 +45,8 @@ pub(crate) struct SyncArgs {
     ///
     /// A period is a day, month or year (2026-05-01, 2026-05, 2026), an ISO week or a quarter (2026-W18,
     /// 2026-Q2), or a word: `today`, `yesterday`, `this-week`, `last-week`, `this-month`, `last-month`,
-    /// `this-quarter`, `last-quarter`, `this-year`, `last-year`. It begins at midnight of --time-zone.
+    /// `this-quarter`, `last-quarter`, `this-year`, `last-year`. It begins at midnight in the
+    /// time zone of --time-zone.
     #[arg(
         long,
         value_name = "DATE",

@@ -155,7 +155,7 @@ impl ServiceError {
             }
             (_, Kind::Credentials) if self.request.ends_with("/auth") => (
                 "the service refused the credentials",
-                "check the client id and the secret; `trayscan config show` shows where they come from",
+                "check the client ID and the secret; `trayscan config show` shows where they come from",
             ),
             (_, Kind::Credentials) => (
                 "the service refused its own token",
@@ -173,7 +173,7 @@ impl ServiceError {
             ),
             (_, Kind::Refused) => (
                 "the service refused the request",
-                "its reason is shown above; `trayscan check` tests each step separately",
+                "check the dates and other flags; `trayscan check` tests each step separately",
             ),
             (Fault::Connection(_), _) => (
                 "the service cannot be reached",

@@ -209,7 +209,9 @@ impl Received<'_> {
         }
         let none_match = self.request.none_match(counts);
         if counts.written == 0 && self.request.is_sandbox && none_match.is_none() {
-            terminal::note("the sandbox has batches from November 2023 to October 2026");
+            terminal::note(
+                "the sandbox has batches from November 2023 to October 2026; try `--period 2026-10`",
+            );
         }
         if let vanished @ 1.. = self.source.vanished()? {
             let batches = count(

@@ -115,7 +115,7 @@ const VARIABLES: [Entry; 8] = [
     ),
     (
         "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY",
-        "The proxy, and the hosts to reach without it, also in lower case. See trayscan-config(5).",
+        "The proxy, and the hosts to reach without it, in capitals or lower case. See trayscan-config(5).",
         CLIENTS,
     ),
     (
@@ -161,7 +161,7 @@ const FILES: [Entry; 9] = [
     (
         "client secret file",
         "Named by --client-secret-file, TRAYSCAN_CLIENT_SECRET_FILE or client_secret_file. It contains the \
-         secret and nothing else. Make it readable for yourself only (chmod 600).",
+         secret and nothing else. Make it readable only by you (chmod 600).",
         CLIENTS,
     ),
     (
@@ -232,7 +232,7 @@ fn collect_variables(command: &clap::Command, variables: &mut Vec<(String, Strin
         };
         let variable = variable.to_string_lossy().into_owned();
         if variables.iter().all(|(known, _)| *known != variable) {
-            variables.push((variable, format!("The default of --{long}.")));
+            variables.push((variable, format!("Default of --{long}.")));
         }
     }
     for subcommand in command.get_subcommands() {

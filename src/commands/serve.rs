@@ -271,7 +271,7 @@ fn welcome_text(access: &ClientAccess<'_>, batches: &str, version: &str) -> Stri
 The batch scan service is running. Stop it with Ctrl-C.
 
   base URL       {base_url}
-  client id      {client_id}
+  client ID      {client_id}
   client secret  {client_secret}
   batches        {batches}
 

@@ -283,7 +283,7 @@ fn an_empty_result_is_explained() {
         ),
         (
             &["summary", "--sandbox", "--end", "2001"],
-            "note: the sandbox has batches from November 2023 to October 2026\n",
+            "note: the sandbox has batches from November 2023 to October 2026; try `--period 2026-10`\n",
         ),
         (
             &["summary", "--sandbox", "--end", "2001", "--fail-on-empty"],

@@ -36,11 +36,10 @@ pub(crate) fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
         .map(Path::to_path_buf)
         .or_else(default_path)
         .ok_or_else(|| {
-            Failure::new(
-                Kind::Usage,
+            Failure::usage(
                 "no default path for the config file: there is no home folder",
+                "set the path with `--config` or TRAYSCAN_CONFIG",
             )
-            .hint("set the path with `--config` or TRAYSCAN_CONFIG")
         })
 }
 
@@ -77,7 +76,7 @@ pub(super) fn unreadable(path: &Path, error: io::Error) -> Failure {
     let message = format!("cannot read the config file `{}`", path.display());
     Failure::new(Kind::Usage, message)
         .caused_by(error)
-        .hint("`trayscan login` creates one; `trayscan config path` prints the default path")
+        .hint("check the path and its permissions; `trayscan login --config FILE` creates one")
 }
 
 /// Returns the names of the profiles in the file; none if it cannot be read.
@@ -93,11 +92,10 @@ pub(crate) fn profile_names(path: Option<PathBuf>) -> Vec<String> {
 fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
     match requested {
         None => Ok(ChosenProfile::default()),
-        Some(name) => Err(Failure::new(
-            Kind::Usage,
+        Some(name) => Err(Failure::usage(
             format!("no profile `{name}`: there is no config file"),
-        )
-        .hint(format!("`trayscan login --profile {name}` creates both"))),
+            format!("`trayscan login --profile {name}` creates both"),
+        )),
     }
 }
 
@@ -121,7 +119,9 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
             let names: Vec<&str> = file.profiles.keys().map(String::as_str).collect();
             let available = format!("available profiles: {}", names.join(", "));
             let hint = match text::nearest(&name, names.iter().copied()) {
-                _ if names.is_empty() => "it has no profiles".to_owned(),
+                _ if names.is_empty() => {
+                    format!("create it with `trayscan login --profile {name}`")
+                }
                 Some(meant) => format!("did you mean `{meant}`? {available}"),
                 None => available,
             };

@@ -104,7 +104,9 @@ fn run(command: &[String]) -> Result<(String, String), Failure> {
     })?;
     // An error with the output in it could show the secret.
     let text = String::from_utf8(printed.stdout);
-    let text = text.map_err(|_| failure().hint("its output is not text in UTF-8"))?;
+    let text = text.map_err(|_| {
+        failure().hint("its output is not text in UTF-8; make it print only the secret")
+    })?;
     let messages = String::from_utf8_lossy(&printed.stderr).into_owned();
     Ok((text, messages))
 }

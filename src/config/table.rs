@@ -184,7 +184,7 @@ pub(crate) const SETTINGS: [SettingInfo; 13] = [
         value: FlagValue::TimeZone,
         help: "Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]",
         example: "\"UTC\"",
-        comment: "where days begin, such as Europe/Amsterdam",
+        comment: "in which days begin, such as Europe/Amsterdam",
         ..TEXT
     },
 ];
@@ -222,10 +222,10 @@ pub(crate) fn template() -> String {
 # URL of the service.
 {address}
 # Credentials, from the operator of the service. Keep the secret in a separate file or let a command
-# print it; avoid writing it here. Use only one of the three.
+# print it; avoid writing it here. Set only one of the last three.
 {credentials}
 {others}
-# Your targets for a crop, in percent, for `trayscan report`.
+# Your targets for a crop, in percent, for `trayscan report` and `summary --fail-on target`.
 # [targets.\"Tomato\"]
 # usable_rate_min = 90
 # germination_rate_min = 95

@@ -47,13 +47,13 @@ fn the_sandbox_needs_no_settings() {
 fn a_login_to_a_server_on_this_machine_leads_to_a_workbook() {
     let folder = Folder::new();
     let port = free_port();
-    let script = block("trayscan login --base-url");
+    let script = block("trayscan login --profile demo");
     let script = script.replace(
         "trayscan serve ",
         &format!("trayscan serve --listen 127.0.0.1:{port} "),
     );
     let script = script.replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"));
-    // The server needs a moment, which a person has while typing.
+    // On a slow machine, the server needs longer than the README waits.
     let wait = format!(
         "for i in $(seq 100); do trayscan export -qq --base-url http://127.0.0.1:{port} --client-id me --client-secret demo-secret > /dev/null && break; sleep 0.1; done"
     );

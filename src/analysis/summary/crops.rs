@@ -244,7 +244,7 @@ fn notes(total: &Figures, newest: Option<Period>, zone: Zone) -> Vec<String> {
     });
     if let Some(week) = newest {
         notes.push(format!(
-            "Newest week: {}, {} to {} ({zone_name}). Change: its median usable rate against that of the four weeks before, in points.",
+            "Newest week: {}, {} to {} ({zone_name}). Change: its median usable rate compared with that of the previous four weeks, in points.",
             week.label(),
             day(week.first()),
             day(week.next().first() - 1),

@@ -380,7 +380,7 @@ fn remarks(
     let has_verdict = columns.iter().any(|column| column.title == VERDICT);
     if let Some(newest) = newest.filter(|_| has_verdict) {
         remarks.push(format!(
-            "Newest week ({}): the median usable rate of each crop against its own four weeks before; down or up from 2 points and 3 standard errors, too_few below {MIN_BATCHES} batches.",
+            "Newest week ({}): the median usable rate of each crop compared with its own previous four weeks; down or up from 2 points and 3 standard errors, too_few below {MIN_BATCHES} batches.",
             newest.period.label()
         ));
     }

@@ -66,7 +66,7 @@ impl Lookalikes {
             let (wanted, other) = (brief(&text.wanted), brief(text.other.as_ref()?));
             let field = COLUMNS[text.column].name;
             Some(format!(
-                "no batch has the {field} `{wanted}` of `--where`, but some have `{other}`: upper and lower case and blanks count"
+                "no batch has the {field} `{wanted}` of `--where`, but some have `{other}`: comparison is case-sensitive, and spaces count"
             ))
         });
         missing.collect()
@@ -104,7 +104,7 @@ mod tests {
             ("crop_type=Basil,CHICORÉE", "CHICORÉE", "Chicorée"),
         ] {
             let says = format!(
-                "no batch has the crop_type `{wanted}` of `--where`, but some have `{other}`: upper and lower case and blanks count"
+                "no batch has the crop_type `{wanted}` of `--where`, but some have `{other}`: comparison is case-sensitive, and spaces count"
             );
             assert_eq!(described(condition, &crops), [says]);
         }

@@ -233,7 +233,7 @@ impl Spelling<'_> {
         let right = parts.join(",");
         (right != self.value && parts.iter().all(|part| is_valid(part))).then(|| {
             let right = self.with(self.sign, &right);
-            format!("blanks count; write {right}")
+            format!("spaces count; write {right}")
         })
     }
 

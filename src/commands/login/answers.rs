@@ -130,5 +130,7 @@ fn ended() -> Failure {
 }
 
 fn unreadable(error: std::io::Error) -> Failure {
-    Failure::new(Kind::Usage, "cannot read the answer").caused_by(error)
+    Failure::new(Kind::Usage, "cannot read the answer")
+        .caused_by(error)
+        .hint("pass `--base-url`, `--client-id` and `--client-secret-file` instead")
 }

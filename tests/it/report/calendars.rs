@@ -120,7 +120,7 @@ fn a_week_begins_at_midnight_of_the_zone() {
     }
     // The last batch of an absent crop has its day in the zone.
     let html = check(&field, &Rules::weekly(MADE), &["--time-zone", "UTC"]);
-    let change = &column(&html, "against its own four weeks before")["Leek"];
+    let change = &column(&html, "compared with its own previous four weeks")["Leek"];
     assert_eq!(change, "no batches, last on 7 June 2026");
 }
 

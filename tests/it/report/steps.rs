@@ -155,7 +155,7 @@ fn a_step_cut_by_the_range_is_marked_as_partial() {
         let note = format!("of 1 crop, {part}");
         assert_eq!(tiles(&html)[0], ["Batches", "5", &note]);
         // The rates are compared all the same, if there are any before.
-        let change = &column(&html, "against its own four weeks before")["Tomato"];
+        let change = &column(&html, "compared with its own previous four weeks")["Tomato"];
         let is_known = !args.contains(&"--start");
         assert_eq!(change == "0.00, as usual", is_known, "{change}");
     }

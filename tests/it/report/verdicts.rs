@@ -95,7 +95,7 @@ fn order(html: &str) -> Vec<String> {
     rows.map(|row| row[0].clone()).collect()
 }
 
-const CHANGE: &str = "against its own four weeks before";
+const CHANGE: &str = "compared with its own previous four weeks";
 
 #[test]
 fn one_crop_of_six_is_down() {

@@ -271,7 +271,7 @@ number_of_images~8% ;; a number without `%` ;; 'number_of_images~8'
 avg_germination_rate<80,5 ;; the value is not a number ;; 'avg_germination_rate<80.5'
 number_of_images>1,000 ;; the value is not a number ;; 'number_of_images>1000'
 comment==it's ;; `==` is not an operator ;; 'comment=it'\''s'
-number_of_images=1, 2 ;; the value is not a number ;; blanks count; write `--where 'number_of_images=1,2'`
+number_of_images=1, 2 ;; the value is not a number ;; spaces count; write `--where 'number_of_images=1,2'`
 number_of_images=1e3 ;; the value is not a number ;; FIELD OP VALUE
 warnings=yes ;; neither true nor false ;; `--where '!warnings'`
 warnings=true,no ;; neither true nor false ;; `--where 'warnings'`
