@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Row, Rows, Statement};
+use rusqlite::Row;
 
 use super::database::Archive;
 use crate::batch::{Batch, COLUMNS, unquote};
@@ -49,32 +49,16 @@ SELECT noticed, kind, batch_id, batch_name, old, new FROM (
     WHERE changes.noticed >= ?1
 ) ORDER BY noticed, number, batch_id";
 
-/// Reads the history of an archive.
-pub(crate) struct Changes<'a> {
-    archive: &'a Archive,
-    statement: Statement<'a>,
-}
-
 impl Archive {
-    pub(crate) fn changes(&self) -> Result<Changes<'_>, Failure> {
-        let statement = self.db.prepare(SQL).map_err(|error| self.failure(error))?;
-        Ok(Changes {
-            archive: self,
-            statement,
-        })
-    }
-}
-
-impl Changes<'_> {
     /// Passes each change detected at `since` or later to `take`, oldest first.
-    pub(crate) fn each(
-        &mut self,
+    pub(crate) fn each_change(
+        &self,
         since: &str,
         mut take: impl FnMut(ArchiveChange) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let archive = self.archive;
-        let failure = |error| archive.failure(error);
-        let mut rows: Rows<'_> = self.statement.query([since]).map_err(failure)?;
+        let failure = |error| self.failure(error);
+        let mut statement = self.db.prepare(SQL).map_err(failure)?;
+        let mut rows = statement.query([since]).map_err(failure)?;
         while let Some(row) = rows.next().map_err(failure)? {
             take(read(row).map_err(failure)?)?;
         }

@@ -15,7 +15,7 @@ use super::schema;
 use crate::batch::range::written;
 use crate::batch::whole_second;
 use crate::error::{Failure, Kind};
-use crate::storage::sqlite::{ARCHIVE_ID, connect, failure};
+use crate::storage::sqlite::{connect, failure, has_archive_id};
 
 /// How long to wait for other programs that use the file: readers finish quickly.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -129,7 +129,7 @@ impl Archive {
             return Err(no_archive(path, "it is not a regular file"));
         }
         let mut file = File::open(path).map_err(unreadable)?;
-        if inspect(path, &mut file)? == FileContent::Nothing {
+        if !inspect(path, &mut file)? {
             return Ok(None);
         }
         drop(file);
@@ -225,16 +225,15 @@ impl Archive {
         } else {
             "the address of the service"
         };
-        Failure::new(
-            Kind::Usage,
+        Failure::usage(
             format!(
                 "the archive `{}` belongs to {known}, not to {owner}",
                 self.path.display()
             ),
+            format!(
+                "name another file; if only {what} has changed, record it with `trayscan sync FILE --rebind`"
+            ),
         )
-        .hint(format!(
-            "name another file; if only {what} has changed, record it with `trayscan sync FILE --rebind`"
-        ))
     }
 
     /// Returns the start of the archive.
@@ -419,43 +418,28 @@ pub(crate) fn read_second(text: &str) -> Option<i64> {
     whole_second(text.strip_suffix('Z')?)
 }
 
-/// The content of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FileContent {
-    /// An empty file, which may become an archive.
-    Nothing,
-    Archive,
-}
-
-/// Checks the header of a file, and refuses it if it is not an archive, or one of a later trayscan. SQLite is
-/// not used for this: it might try to repair a file that is not ours.
-fn inspect(path: &Path, file: &mut File) -> Result<FileContent, Failure> {
+/// Checks the header of a file; returns false if the file is empty, so that it may become an archive. Refuses it if
+/// it is not an archive, or one of a later trayscan. SQLite is not used for this: it might try to repair a file
+/// that is not ours.
+fn inspect(path: &Path, file: &mut File) -> Result<bool, Failure> {
     let mut head = Vec::new();
     let read = file.take(100).read_to_end(&mut head);
     read.map_err(|error| no_archive(path, "it cannot be read").caused_by(error))?;
     if head.is_empty() {
-        return Ok(FileContent::Nothing);
+        return Ok(false);
     }
     if head.len() < 100 || !head.starts_with(b"SQLite format 3\0") {
         return Err(no_archive(path, "it is not an SQLite database"));
     }
-    // Offsets in the SQLite file header.
-    let number = |offset: usize| {
-        u32::from_be_bytes([
-            head[offset],
-            head[offset + 1],
-            head[offset + 2],
-            head[offset + 3],
-        ])
-    };
-    if number(68) != ARCHIVE_ID {
+    if !has_archive_id(&head) {
         return Err(no_archive(path, "it is a different SQLite database"));
     }
-    let version = number(60);
-    if version > schema::VERSION {
-        return Err(later(path, version.into()));
+    // The offset of the version in the SQLite file header.
+    let version = head[60..].first_chunk().copied().map(u32::from_be_bytes);
+    match version.filter(|version| *version > schema::VERSION) {
+        Some(version) => Err(later(path, version.into())),
+        None => Ok(true),
     }
-    Ok(FileContent::Archive)
 }
 
 pub(super) fn later(path: &Path, version: i64) -> Failure {

@@ -1,6 +1,7 @@
 //! The record of `sync` runs: when, what was requested, and the result.
 
 use rusqlite::Row;
+use serde::Serialize;
 
 use super::database::{Archive, read_second};
 use super::lock;
@@ -8,7 +9,8 @@ use crate::batch::range::{Range, written};
 use crate::error::Failure;
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum RunOutcome {
     /// It has not ended, or was killed.
     Running,
@@ -42,9 +44,10 @@ impl RunOutcome {
     }
 }
 
-/// A run and its results so far.
-#[derive(Clone, Debug)]
+/// A run and its results so far. As JSON, it is a part of the status.
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Run {
+    #[serde(skip)]
     pub(crate) id: i64,
     pub(crate) started: String,
     pub(crate) ended: Option<String>,

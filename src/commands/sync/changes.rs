@@ -39,7 +39,7 @@ pub(super) fn run(
     let mut list = List::new(format, storage)?;
     let since = since.map(written).unwrap_or_default();
     let mut changes = 0_u64;
-    archive.changes()?.each(&since, |change| {
+    archive.each_change(&since, |change| {
         changes += 1;
         each_line(&change, |line| list.add(line))
     })?;

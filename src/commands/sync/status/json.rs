@@ -31,8 +31,8 @@ impl Status {
                 .into_iter()
                 .map(|(start, end)| interval(start, end))
                 .collect(),
-            runs: self.runs.iter().map(RunJson::new).collect(),
-            failed_runs: self.failed_runs.iter().map(RunJson::new).collect(),
+            runs: &self.runs,
+            failed_runs: &self.failed_runs,
         }
     }
 }
@@ -48,51 +48,12 @@ pub(super) struct StatusJson<'a> {
     since: Option<String>,
     covered: Vec<Interval>,
     gaps: Vec<Interval>,
-    runs: Vec<RunJson<'a>>,
-    failed_runs: Vec<RunJson<'a>>,
+    runs: &'a [Run],
+    failed_runs: &'a [Run],
 }
 
 #[derive(Serialize)]
 struct Interval {
     from: Option<String>,
     through: String,
-}
-
-#[derive(Serialize)]
-struct RunJson<'a> {
-    started: &'a str,
-    ended: Option<&'a str>,
-    full: bool,
-    range_start: Option<&'a str>,
-    range_end: Option<&'a str>,
-    version: Option<&'a str>,
-    requests: u64,
-    added: u64,
-    changed: u64,
-    unchanged: u64,
-    vanished: u64,
-    outcome: &'static str,
-    exit_code: Option<u8>,
-    message: Option<&'a str>,
-}
-
-impl<'a> RunJson<'a> {
-    fn new(run: &'a Run) -> Self {
-        Self {
-            started: &run.started,
-            ended: run.ended.as_deref(),
-            full: run.full,
-            range_start: run.range_start.as_deref(),
-            range_end: run.range_end.as_deref(),
-            version: run.version.as_deref(),
-            requests: run.requests,
-            added: run.added,
-            changed: run.changed,
-            unchanged: run.unchanged,
-            vanished: run.vanished,
-            outcome: run.outcome.name(),
-            exit_code: run.exit_code,
-            message: run.message.as_deref(),
-        }
-    }
 }

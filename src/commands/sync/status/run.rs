@@ -9,7 +9,7 @@ use super::alarm;
 use super::data::Status;
 use crate::archive::Archive;
 use crate::cli::ListFormat;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::terminal;
 
 /// Prints the status of the archive at `path`. Fails if it is not complete up to `max_age` ago.
@@ -19,11 +19,10 @@ pub(crate) fn run(
     max_age: Option<Duration>,
 ) -> anyhow::Result<()> {
     if let Some(ListFormat::Ndjson | ListFormat::Csv) = format {
-        return Err(Failure::new(
-            Kind::Usage,
+        return Err(Failure::usage(
             "`--status` supports only text, json and prometheus",
+            "use `-f json`, or leave out `-f`; ndjson and csv are for `--changes`",
         )
-        .hint("use `-f json`, or leave out `-f`; ndjson and csv are for `--changes`")
         .into());
     }
     let archive = match max_age {
