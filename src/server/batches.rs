@@ -197,7 +197,7 @@ impl BatchHandler {
     /// Returns the error for an invalid `next_token`: not shown (interface, section 7).
     fn bad_cursor(&self, msg: &str) -> ServerResponse {
         let field = Invalid::new("value_error", ["query", "next_token"], msg);
-        ServerResponse::refusal(self.faults.bad_cursor, field)
+        ServerResponse::refusal(self.faults.bad_cursor.unwrap_or(422), field)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::catalog::Catalog;
@@ -20,7 +21,10 @@ const UNDATED: i64 = i64::MIN;
 pub(crate) fn collect(objects: &[Box<str>]) -> Result<Catalog, usize> {
     let mut order = Vec::with_capacity(objects.len());
     for (index, object) in objects.iter().enumerate() {
-        let Created(created) = serde_json::from_str(object).map_err(|_| index)?;
+        let mut json = serde_json::Deserializer::from_str(object);
+        let created = json.deserialize_map(CreationDate);
+        let created = created.and_then(|created| json.end().map(|()| created));
+        let created = created.map_err(|_| index)?;
         order.push((created.unwrap_or(UNDATED), index));
     }
     order.sort_unstable();
@@ -30,61 +34,39 @@ pub(crate) fn collect(objects: &[Box<str>]) -> Result<Catalog, usize> {
     }))
 }
 
-/// The creation date in a batch's JSON object, in microseconds since 1970.
-struct Created(Option<i64>);
+/// Finds the creation date in the JSON object of a batch, in microseconds since 1970.
+struct CreationDate;
 
-impl<'de> Deserialize<'de> for Created {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(CreatedVisitor)
-    }
-}
-
-struct CreatedVisitor;
-
-impl<'de> Visitor<'de> for CreatedVisitor {
-    type Value = Created;
+impl<'de> Visitor<'de> for CreationDate {
+    type Value = Option<i64>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Created, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<i64>, A::Error> {
         let mut created = None;
-        while let Some(IsDate(is_date)) = map.next_key()? {
-            if is_date {
-                // If the field appears twice, the last one counts.
-                let value: &RawValue = map.next_value()?;
-                let text: Option<String> = serde_json::from_str(value.get()).ok();
-                created = text.and_then(|text| micros(&text));
-            } else {
-                map.next_value::<IgnoredAny>()?;
+        while let Some(name) = map.next_key()? {
+            match name {
+                FieldName::BatchCreationDate => {
+                    // If the field appears twice, the last one counts.
+                    let value: &RawValue = map.next_value()?;
+                    let text: Option<String> = serde_json::from_str(value.get()).ok();
+                    created = text.and_then(|text| micros(&text));
+                }
+                FieldName::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(Created(created))
+        Ok(created)
     }
 }
 
-/// Whether a field name is that of the creation date.
-struct IsDate(bool);
-
-impl<'de> Deserialize<'de> for IsDate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(FieldName)
-    }
-}
-
-struct FieldName;
-
-impl Visitor<'_> for FieldName {
-    type Value = IsDate;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<IsDate, E> {
-        Ok(IsDate(name == "batch_creation_date"))
-    }
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum FieldName {
+    BatchCreationDate,
+    #[serde(other)]
+    Other,
 }
 
 /// Reads `YYYY-MM-DDTHH:MM:SS` with any fraction of the second, then `Z` or `+00:00`, as microseconds since

@@ -129,7 +129,7 @@ fn spelling(name: &str, value: &str) -> String {
 }
 
 /// The faults to simulate. By default there are none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a separate fault, on or off"
@@ -161,8 +161,10 @@ pub(crate) struct Faults {
     pub(super) token_uses: Option<u32>,
     pub(super) tokens_shared: bool,
     pub(super) expires_in: bool,
-    pub(super) bad_token: u16,
-    pub(super) bad_cursor: u16,
+    /// The status for a bad token.
+    pub(super) bad_token: Option<u16>,
+    /// The status for a bad cursor.
+    pub(super) bad_cursor: Option<u16>,
 }
 
 /// What version 1 does with more batches than its limit (interface, section 8: not shown).
@@ -173,49 +175,21 @@ pub(super) enum Excess {
 }
 
 /// Whether dates go with a cursor (interface, section 4, rule 4: not shown).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum DatesWithCursor {
+    #[default]
     Allowed,
     Required,
     Refused,
 }
 
 /// The order of batches in a response (interface, section 4: not shown).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum BatchOrder {
+    #[default]
     OldestFirst,
     NewestFirst,
     Shuffled,
-}
-
-impl Default for Faults {
-    fn default() -> Self {
-        Self {
-            statuses: Vec::new(),
-            busy: None,
-            retry_after: None,
-            latency: Duration::ZERO,
-            reset: 0.0,
-            truncate: 0.0,
-            gzip: false,
-            bandwidth: None,
-            clock: None,
-            v2_missing: false,
-            v1_excess: None,
-            cursor_expiry: None,
-            cursor_ignored: false,
-            dates_with_cursor: DatesWithCursor::Allowed,
-            empty_pages: 0.0,
-            order: BatchOrder::OldestFirst,
-            duplicates: 0.0,
-            unknown_fields: false,
-            token_uses: None,
-            tokens_shared: false,
-            expires_in: false,
-            bad_token: 401,
-            bad_cursor: 422,
-        }
-    }
 }
 
 impl Faults {
@@ -272,8 +246,8 @@ impl Faults {
             ("token-uses", Some(value)) => self.token_uses = Some(at_least(1, value)?),
             ("tokens-shared", None) => self.tokens_shared = true,
             ("expires-in", None) => self.expires_in = true,
-            ("bad-token", Some(value)) => self.bad_token = status(value)?,
-            ("bad-cursor", Some(value)) => self.bad_cursor = status(value)?,
+            ("bad-token", Some(value)) => self.bad_token = Some(status(value)?),
+            ("bad-cursor", Some(value)) => self.bad_cursor = Some(status(value)?),
             (name, value) => return Err(misspelt(name, value)),
         }
         Ok(())

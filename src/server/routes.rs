@@ -352,7 +352,7 @@ impl ServerState {
     fn bad_token(&self) -> ServerResponse {
         let msg = "The access token is missing, invalid, expired or from the other version";
         let field = Invalid::new("value_error", ["header", "Authorization"], msg);
-        ServerResponse::refusal(self.batches.faults.bad_token, field)
+        ServerResponse::refusal(self.batches.faults.bad_token.unwrap_or(401), field)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
