@@ -1,6 +1,6 @@
 //! Saves a profile: the settings in the config file, and the secret in a file of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::answers::is_given;
 use crate::client::Credentials;
@@ -51,10 +51,20 @@ impl NewProfile {
             values.push(("time_zone", settings.time_zone.value.name().to_owned()));
         }
         let is_allowed = base_url.is_https() || base_url.is_loopback();
-        let (secret_file, secret) = match SecretPlace::of(settings)? {
-            SecretPlace::Current => (None, None),
-            SecretPlace::Named(path) => (Some(config::absolute(&path)?), None),
-            SecretPlace::Own => {
+        let source = settings.secret()?;
+        let named = match source.map(|source| &source.value) {
+            Some(SecretSource::File(path)) => config::stored_secret(path),
+            _ => None,
+        };
+        // It stays where the profile has it already, unless that is the profile itself.
+        let is_kept = source.is_some_and(|source| {
+            matches!(source.origin, Origin::File(_))
+                && !matches!(source.value, SecretSource::Text(_))
+        });
+        let (secret_file, secret) = match named {
+            _ if is_kept => (None, None),
+            Some(path) => (Some(config::absolute(&path)?), None),
+            None => {
                 let file = secret_file(&document, &name, client_secret)?;
                 (Some(config::absolute(&file.path)?), Some(file))
             }
@@ -131,37 +141,6 @@ pub(super) struct SavedProfile {
     pub(super) config: String,
     /// The path of the file with the secret, unless it stays where the profile had it.
     pub(super) secret_file: Option<String>,
-}
-
-/// Where the secret will be.
-enum SecretPlace {
-    /// Where the profile has it already.
-    Current,
-    /// In a file that the user named.
-    Named(PathBuf),
-    /// In a file beside the config file.
-    Own,
-}
-
-impl SecretPlace {
-    fn of(settings: &Settings) -> Result<Self, Failure> {
-        let secret = settings.secret()?;
-        Ok(match secret {
-            Some(secret) => match &secret.value {
-                SecretSource::File(_) | SecretSource::Command(_)
-                    if matches!(secret.origin, Origin::File(_)) =>
-                {
-                    Self::Current
-                }
-                SecretSource::File(path) => match config::stored_secret(path) {
-                    Some(path) => Self::Named(path),
-                    None => Self::Own,
-                },
-                SecretSource::Text(_) | SecretSource::Command(_) => Self::Own,
-            },
-            None => Self::Own,
-        })
-    }
 }
 
 /// The longest name of a profile in a file name, in bytes.
