@@ -243,22 +243,7 @@ impl FoundValues {
         self.count += 1;
         match value {
             None => self.nulls += 1,
-            Some(value) => {
-                widen(
-                    &mut self.least,
-                    order,
-                    value,
-                    Ordering::Less,
-                    &mut self.is_incomparable,
-                );
-                widen(
-                    &mut self.greatest,
-                    order,
-                    value,
-                    Ordering::Greater,
-                    &mut self.is_incomparable,
-                );
-            }
+            Some(value) => self.widen(order, value),
         }
     }
 
@@ -267,45 +252,29 @@ impl FoundValues {
         self.nulls += other.nulls;
         self.is_incomparable |= other.is_incomparable;
         for value in [&other.least, &other.greatest].into_iter().flatten() {
-            widen(
-                &mut self.least,
-                order,
-                value,
-                Ordering::Less,
-                &mut self.is_incomparable,
-            );
-            widen(
-                &mut self.greatest,
-                order,
-                value,
-                Ordering::Greater,
-                &mut self.is_incomparable,
-            );
+            self.widen(order, value);
         }
     }
-}
 
-fn widen(
-    bound: &mut Option<Vec<u8>>,
-    order: SortOrder,
-    value: &[u8],
-    side: Ordering,
-    is_incomparable: &mut bool,
-) {
-    let Some(known) = bound else {
-        // Compared with itself: NaN is not a bound.
-        match order.compare(value, value) {
-            Some(_) => *bound = Some(value.to_vec()),
-            None => *is_incomparable |= order != SortOrder::Float,
+    /// Extends the bounds to include `value`.
+    fn widen(&mut self, order: SortOrder, value: &[u8]) {
+        let bounds = [
+            (&mut self.least, Ordering::Less),
+            (&mut self.greatest, Ordering::Greater),
+        ];
+        for (bound, side) in bounds {
+            // At first compared with itself: NaN is not a bound.
+            let found = match bound {
+                Some(known) => order.compare(value, known),
+                None => order.compare(value, value).map(|_| side),
+            };
+            if found.is_none() {
+                self.is_incomparable |= order != SortOrder::Float;
+            } else if found == Some(side) {
+                let known = bound.get_or_insert_default();
+                known.clear();
+                known.extend_from_slice(value);
+            }
         }
-        return;
-    };
-    match order.compare(value, known) {
-        Some(found) if found == side => {
-            known.clear();
-            known.extend_from_slice(value);
-        }
-        Some(_) => {}
-        None => *is_incomparable |= order != SortOrder::Float,
     }
 }

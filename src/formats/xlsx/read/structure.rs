@@ -1,58 +1,35 @@
 //! Checks that what readers look for is in its namespace and in its place. Some look for a name alone, wherever it
 //! is: they would read other cells than the rest.
 
-/// An element that readers look for, with its parent, and whether there may be several.
-struct Placed {
-    name: &'static str,
-    parent: &'static str,
-    depth: usize,
-    several: bool,
-}
-
-const fn one(name: &'static str, parent: &'static str) -> Placed {
-    Placed {
-        name,
-        parent,
-        depth: 1,
-        several: false,
-    }
-}
-
-const fn several(name: &'static str, parent: &'static str, depth: usize) -> Placed {
-    Placed {
-        name,
-        parent,
-        depth,
-        several: true,
-    }
-}
-
-/// The elements of the parts that tell where the cells are, and what they contain.
-const PLACED: [Placed; 23] = [
-    one("sheetData", "worksheet"),
-    several("row", "sheetData", 2),
-    several("c", "row", 3),
-    several("v", "c", 4),
-    several("is", "c", 4),
-    one("dimension", "worksheet"),
-    one("hyperlinks", "worksheet"),
-    several("hyperlink", "hyperlinks", 2),
-    one("mergeCells", "worksheet"),
-    several("mergeCell", "mergeCells", 2),
-    one("workbookPr", "workbook"),
-    one("sheets", "workbook"),
-    several("sheet", "sheets", 2),
-    one("definedNames", "workbook"),
-    several("definedName", "definedNames", 2),
-    several("si", "sst", 1),
-    one("numFmts", "styleSheet"),
-    one("cellXfs", "styleSheet"),
-    several("xf", "", 2),
-    several("Relationship", "Relationships", 1),
-    several("Default", "Types", 1),
-    several("Override", "Types", 1),
-    one("calcPr", "workbook"),
+/// The elements of the parts that tell where the cells are, and what they contain: each with its parent (empty for
+/// any), its depth, and whether there may be several.
+const PLACED: [(&str, &str, usize, bool); 23] = [
+    ("sheetData", "worksheet", 1, ONE),
+    ("row", "sheetData", 2, SEVERAL),
+    ("c", "row", 3, SEVERAL),
+    ("v", "c", 4, SEVERAL),
+    ("is", "c", 4, SEVERAL),
+    ("dimension", "worksheet", 1, ONE),
+    ("hyperlinks", "worksheet", 1, ONE),
+    ("hyperlink", "hyperlinks", 2, SEVERAL),
+    ("mergeCells", "worksheet", 1, ONE),
+    ("mergeCell", "mergeCells", 2, SEVERAL),
+    ("workbookPr", "workbook", 1, ONE),
+    ("sheets", "workbook", 1, ONE),
+    ("sheet", "sheets", 2, SEVERAL),
+    ("definedNames", "workbook", 1, ONE),
+    ("definedName", "definedNames", 2, SEVERAL),
+    ("si", "sst", 1, SEVERAL),
+    ("numFmts", "styleSheet", 1, ONE),
+    ("cellXfs", "styleSheet", 1, ONE),
+    ("xf", "", 2, SEVERAL),
+    ("Relationship", "Relationships", 1, SEVERAL),
+    ("Default", "Types", 1, SEVERAL),
+    ("Override", "Types", 1, SEVERAL),
+    ("calcPr", "workbook", 1, ONE),
 ];
+const ONE: bool = false;
+const SEVERAL: bool = true;
 
 /// The elements whose cells and texts readers take from names alone.
 const CONTENT: [&[u8]; 3] = [b"sheetData", b"sheets", b"si"];
@@ -78,7 +55,7 @@ impl Structure {
         let parent = parents.next_back().map_or(&b""[..], local);
         let found = PLACED
             .iter()
-            .position(|placed| placed.name.as_bytes() == name);
+            .position(|(placed, ..)| placed.as_bytes() == name);
         if !is_own {
             let is_content = |name: &[u8]| CONTENT.contains(&local(name));
             let is_inside = is_content(parent) || parents.any(is_content);
@@ -89,10 +66,10 @@ impl Structure {
         let Some(place) = found else {
             return Some(());
         };
-        let placed = &PLACED[place];
-        let is_placed = depth == placed.depth
-            && (placed.parent.is_empty() || parent == placed.parent.as_bytes());
-        let is_again = !placed.several && self.seen & (1 << place) != 0;
+        let (_, its_parent, its_depth, several) = PLACED[place];
+        let is_placed =
+            depth == its_depth && (its_parent.is_empty() || parent == its_parent.as_bytes());
+        let is_again = !several && self.seen & (1 << place) != 0;
         self.seen |= 1 << place;
         let has_value = matches!(name, b"v" | b"is");
         let is_second = has_value && self.has_value;
