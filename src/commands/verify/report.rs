@@ -466,28 +466,17 @@ impl VerifyReport {
         }
         let name = self.other.as_ref().map_or("", |other| other.name.as_str());
         if let Some(found) = &self.differences {
-            list(
-                &mut lines,
-                "missing",
-                &found.missing,
-                &format!("in {name} only"),
-            );
-            list(
-                &mut lines,
-                "extra",
-                &found.extra,
-                &format!("in {file} only"),
-            );
             let changed = NameList {
                 count: found.changed,
                 ids: found.changes.iter().map(changed_line).collect(),
             };
-            list(
-                &mut lines,
-                "changed",
-                &changed,
-                "in both, with other values",
-            );
+            for (title, listing, meaning) in [
+                ("missing", &found.missing, format!("in {name} only")),
+                ("extra", &found.extra, format!("in {file} only")),
+                ("changed", &changed, "in both, with other values".to_owned()),
+            ] {
+                list(&mut lines, title, listing, &meaning);
+            }
         }
         let repeated = |name: &str| format!("in {name} more than once");
         list(&mut lines, "repeated", &self.repeated, &repeated(file));
@@ -499,24 +488,13 @@ impl VerifyReport {
             .as_ref()
             .and_then(|manifest| manifest.files.as_ref())
         {
-            list_files(
-                &mut lines,
-                "missing",
-                &files.missing,
-                "in the manifest only",
-            );
-            list_files(
-                &mut lines,
-                "unlisted",
-                &files.unlisted,
-                "not in the manifest",
-            );
-            list_files(
-                &mut lines,
-                "altered",
-                &files.altered,
-                "with other bytes (SHA-256)",
-            );
+            for (title, listing, meaning) in [
+                ("missing", &files.missing, "in the manifest only"),
+                ("unlisted", &files.unlisted, "not in the manifest"),
+                ("altered", &files.altered, "with other bytes (SHA-256)"),
+            ] {
+                list_files(&mut lines, title, listing, meaning);
+            }
         }
         lines
     }
