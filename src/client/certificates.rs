@@ -9,16 +9,15 @@ use rustls::pki_types::pem::PemObject as _;
 
 use super::bounded::ReadLimit;
 use super::causes::tls_error;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 
 /// Reads a file with at least one certificate.
 pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let failure = || {
-        Failure::new(
-            Kind::Usage,
+        Failure::usage(
             format!("cannot read the certificate `{}`", path.display()),
+            "it must be a file in PEM format (-----BEGIN CERTIFICATE-----)",
         )
-        .hint("it must be a file in PEM format (-----BEGIN CERTIFICATE-----)")
     };
     let opened = path.to_owned();
     let read = ReadLimit::certificates().read(move || File::open(opened));

@@ -86,11 +86,7 @@ impl Route {
         ProxyServer::parse(&proxy, variable, base_url)
             .map(Self::Proxy)
             .map_err(|why| {
-                Failure::new(
-                    Kind::Usage,
-                    format!("{variable} is not a valid proxy: {why}"),
-                )
-                .hint(format!(
+                Failure::usage(format!("{variable} is not a valid proxy: {why}"), format!(
                     "it must be a URL such as http://proxy.example.com:3128; or unset {variable}"
                 ))
             })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use crate::config::file;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::storage::cloud::ObjectAddress;
 use crate::storage::{Storage, is_same_file};
 
@@ -30,11 +30,10 @@ pub(super) fn protect_own_files(
                 continue;
             };
             let name = output.display();
-            return Err(Failure::new(
-                Kind::Usage,
+            return Err(Failure::usage(
                 format!("{flag} `{name}` would overwrite {what}"),
-            )
-            .hint("choose another name for the output"));
+                "choose another name for the output",
+            ));
         }
     }
     Ok(())

@@ -70,33 +70,28 @@ fn creation_time(now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
     let second = text.to_str().and_then(|text| text.parse().ok());
     let moment = second.and_then(|second| DateTime::from_timestamp(second, 0));
     moment.ok_or_else(|| {
-        Failure::new(
-            Kind::Usage,
+        Failure::usage(
             format!("{VARIABLE} is not a number of seconds"),
+            "unset it, or set it to seconds since 1970, such as 1767225600",
         )
-        .hint("unset it, or set it to seconds since 1970, such as 1767225600")
     })
 }
 
 /// Decides where to write the page, and refuses names that suggest another format.
 fn location(output: Option<&Path>) -> Result<Location, Failure> {
     if output.is_none() && terminal::stdout().is_terminal() {
-        return Err(Failure::new(
-            Kind::Usage,
+        return Err(Failure::usage(
             "a report is an HTML file, not text for the terminal",
-        )
-        .hint(
             "name a file with `-o report.html`; `trayscan summary` shows figures in the terminal",
         ));
     }
     if let Some(path) = output {
         let name = path.display();
         if path == Path::new("html") && !path.exists() {
-            return Err(Failure::new(
-                Kind::Usage,
+            return Err(Failure::usage(
                 format!("`-o {name}` would create a file called `{name}`"),
-            )
-            .hint("did you mean `-o report.html`? Otherwise write `-o ./html`"));
+                "did you mean `-o report.html`? Otherwise write `-o ./html`",
+            ));
         }
         if Template::parse(path)?.is_some() {
             return Err(

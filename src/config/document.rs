@@ -306,11 +306,7 @@ fn no_profile(name: &str, names: &[&str]) -> Failure {
             names.join(", ")
         ),
     };
-    Failure::new(
-        Kind::Usage,
-        format!("no profile `{name}` in the config file"),
-    )
-    .hint(hint)
+    Failure::usage(format!("no profile `{name}` in the config file"), hint)
 }
 
 fn unsupported(path: &Path) -> Failure {

@@ -194,14 +194,13 @@ impl Manifest {
     pub(crate) fn read(path: &Path, storage: &Storage) -> Result<Self, Failure> {
         let manifest = Self::read_any(path, storage)?;
         if !manifest.complete {
-            return Err(Failure::new(
-                Kind::Usage,
+            return Err(Failure::usage(
                 format!(
                     "the manifest `{}` does not describe a complete export",
                     path.display()
                 ),
-            )
-            .hint("it lacks `\"complete\": true`: export again"));
+                "it lacks `\"complete\": true`: export again",
+            ));
         }
         Ok(manifest)
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chrono::{Datelike as _, NaiveDate};
 
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::text;
 
 /// Replaces a missing value.
@@ -362,16 +362,16 @@ fn mark_of(name: &str) -> Option<usize> {
 }
 
 fn unknown(path: &Path, word: &str) -> Failure {
-    Failure::new(
-        Kind::Usage,
+    Failure::usage(
         format!("`-o {}`: unknown placeholder `{{{word}}}`", path.display()),
+        "the placeholders are {year}, {month}, {day} and {crop_type}",
     )
-    .hint("the placeholders are {year}, {month}, {day} and {crop_type}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Kind;
 
     fn batch(date: &str, crop: &str) -> Batch {
         let text = format!(

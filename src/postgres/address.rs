@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use tokio_postgres::config::ChannelBinding;
 
 use super::passfile::{self, PasswordQuery};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::secret::Secret;
 
 /// Characters that need no escape in an address.
@@ -260,11 +260,10 @@ fn decoded(text: &str) -> Result<String, Failure> {
 
 /// The error for a malformed address. It may contain a password, so it is not shown.
 pub(super) fn malformed(why: &str) -> Failure {
-    Failure::new(
-        Kind::Usage,
+    Failure::usage(
         format!("the address of the PostgreSQL table is not valid: {why}"),
+        "write it as postgres://user@host:5432/database?table=batches",
     )
-    .hint("write it as postgres://user@host:5432/database?table=batches")
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,11 +25,10 @@ pub(crate) struct TableAddress(Never);
 
 impl TableAddress {
     pub(crate) fn parse(_: &str) -> Result<Self, Failure> {
-        Err(Failure::new(
-            Kind::Usage,
+        Err(Failure::usage(
             "this build of trayscan does not support PostgreSQL",
-        )
-        .hint("install one that does with `cargo install --path . --features postgres`"))
+            "install one that does with `cargo install --path . --features postgres`",
+        ))
     }
 }
 

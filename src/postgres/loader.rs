@@ -38,11 +38,10 @@ impl CopyLoader {
         lenient: bool,
     ) -> Result<Self, Failure> {
         if !fields.columns.contains(&BATCH_ID) {
-            return Err(Failure::new(
-                Kind::Usage,
+            return Err(Failure::usage(
                 "without `batch_id`, rows of the table cannot be matched to batches",
-            )
-            .hint("add `batch_id` to `--fields`"));
+                "add `batch_id` to `--fields`",
+            ));
         }
         let address = address.clone();
         let connector = Arc::new(Connector { address, options });

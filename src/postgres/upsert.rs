@@ -495,11 +495,10 @@ fn refuse_temporary(table: &str) -> Result<(), Failure> {
     if !table.starts_with("\"pg_temp\".") && !table.starts_with("\"pg_temp_") {
         return Ok(());
     }
-    Err(Failure::new(
-        Kind::Usage,
+    Err(Failure::usage(
         format!("{table} is a temporary table, which PostgreSQL drops when the export ends"),
-    )
-    .hint("name a table in another schema: `table=schema.name`"))
+        "name a table in another schema: `table=schema.name`",
+    ))
 }
 
 /// Returns the full name of a new table, quoted for SQL.

@@ -37,11 +37,10 @@ impl Location {
             return Ok(Self::Table(Box::new(address)));
         }
         if text.contains("://") {
-            return Err(Failure::new(
-                Kind::Usage,
+            return Err(Failure::usage(
                 format!("`{text}`: only files, standard output and object storage can be written"),
-            )
-            .hint("write a file and copy it there, or use s3://, gs:// or az://"));
+                "write a file and copy it there, or use s3://, gs:// or az://",
+            ));
         }
         Ok(Self::File(path.to_owned()))
     }

@@ -12,7 +12,7 @@ use crate::analysis::judgement::History;
 use crate::analysis::statistics::{Figures, Measurements, Step};
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, COLUMNS, CROP_TYPE, Zone};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::pipeline::Sink;
 use crate::text::nearest;
 
@@ -158,9 +158,8 @@ impl Sink for ReportData {
 }
 
 fn too_many() -> Failure {
-    Failure::new(
-        Kind::Usage,
+    Failure::usage(
         "the report has too many groups of crop and step",
+        "use a shorter range, longer steps (`--step month`) or fewer crops (`--where`)",
     )
-    .hint("use a shorter range, longer steps (`--step month`) or fewer crops (`--where`)")
 }

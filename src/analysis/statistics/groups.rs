@@ -9,7 +9,7 @@ use super::key::{By, Key, KeyPart};
 use super::period::Period;
 use super::trend::{Marks, Trend};
 use crate::batch::Batch;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 
 /// The maximum number of groups. This many need about a gigabyte of memory.
 const MAX_GROUPS: usize = 500_000;
@@ -135,11 +135,10 @@ fn trend(key: &[KeyPart]) -> Trend {
 
 fn too_many(by: &[By], limit: usize) -> Failure {
     let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
-    Failure::new(
-        Kind::Usage,
+    Failure::usage(
         format!("`--by {}` makes more than {limit} groups", names.join(",")),
+        "use fewer or longer groups, such as month instead of day, or a shorter range with `--start` and `--end`",
     )
-    .hint("use fewer or longer groups, such as month instead of day, or a shorter range with `--start` and `--end`")
 }
 
 #[cfg(test)]
@@ -147,6 +146,7 @@ mod tests {
     use super::*;
     use crate::analysis::statistics::figures::tests::batch;
     use crate::analysis::statistics::two_digits;
+    use crate::error::Kind;
 
     fn take(groups: &mut Groups, crop: &str, date: &str, rate: &str) -> Result<(), Failure> {
         let batch = batch(&[

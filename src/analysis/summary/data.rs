@@ -3,7 +3,7 @@
 use crate::analysis::judgement::History;
 use crate::analysis::statistics::{By, Groups, Measurements, Step};
 use crate::batch::{Batch, CROP_TYPE, Zone};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::pipeline::Sink;
 
 /// The groups, and the history of each crop if the crops are judged.
@@ -54,9 +54,8 @@ impl Sink for SummaryData {
 }
 
 fn too_many() -> Failure {
-    Failure::new(
-        Kind::Usage,
+    Failure::usage(
         "there are too many crops and weeks to judge the crops",
+        "use a shorter range or fewer crops (`--where`), or leave out `--fail-on`",
     )
-    .hint("use a shorter range or fewer crops (`--where`), or leave out `--fail-on`")
 }

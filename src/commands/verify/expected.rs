@@ -8,7 +8,7 @@ use crate::batch::digest::{self, no_unknown_fields};
 use crate::batch::filter::{Condition, Sorting};
 use crate::batch::range::Range;
 use crate::batch::{Representation, find_column, whole_second};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
 use crate::storage::Storage;
@@ -30,11 +30,10 @@ impl Expected {
         let manifest = Manifest::read(path, storage)?;
         let name = path.display();
         let invalid = |what: &str| {
-            Failure::new(
-                Kind::Usage,
+            Failure::usage(
                 format!("the manifest `{name}` cannot be used: {what}"),
+                "it was modified, or written by a newer version of trayscan",
             )
-            .hint("it was modified, or written by a newer version of trayscan")
         };
         let request = &manifest.request;
         let mut columns = Vec::new();

@@ -15,7 +15,7 @@ use crate::commands::batches;
 use crate::commands::context::Context;
 use crate::commands::messages::count;
 use crate::commands::source::BatchSource;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::fetch::PageOrder;
 use crate::pipeline::{Selection, Sink};
 use crate::terminal::{self, When};
@@ -54,15 +54,14 @@ impl Refetch {
             && expected.files() > 1
             && file.source.lake().is_none()
         {
-            return Err(Failure::new(
-                Kind::Usage,
+            return Err(Failure::usage(
                 format!(
                     "the manifest {} lists {} files, and this is only one of them",
                     expected.name(),
                     expected.files()
                 ),
+                "verify the folder of these files, or this file with the manifest alone",
             )
-            .hint("verify the folder of these files, or this file with the manifest alone")
             .into());
         }
         let source = BatchSource::open(context, args.archive.as_deref())?;

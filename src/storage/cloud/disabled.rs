@@ -39,11 +39,10 @@ impl ObjectAddress {
             return Ok(None);
         }
         let text = name.to_string_lossy();
-        Err(Failure::new(
-            Kind::Usage,
+        Err(Failure::usage(
             format!("`{text}`: this build of trayscan does not support object storage"),
-        )
-        .hint("install one that does with `cargo install --path . --features cloud`, or write a file and copy it there"))
+            "install one that does with `cargo install --path . --features cloud`, or write a file and copy it there",
+        ))
     }
 }
 

@@ -52,11 +52,10 @@ pub(crate) struct Object {
 impl Object {
     pub(super) fn new(address: &ObjectAddress, cloud: &Cloud) -> Result<Self, Failure> {
         let key = Key::parse(&address.key).map_err(|_| {
-            Failure::new(
-                Kind::Usage,
+            Failure::usage(
                 format!("`{address}` is not a valid object name"),
+                "choose another name with `-o`",
             )
-            .hint("choose another name with `-o`")
         })?;
         Ok(Self {
             address: address.clone(),
