@@ -14,7 +14,7 @@ use crate::batch::filter::Fields;
 use crate::batch::range::Range;
 use crate::batch::{Batch, PlainRow};
 use crate::client::ClientOptions;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 
 /// A type without values.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::client::ClientOptions;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::storage::Storage;
 use crate::storage::temp_file::TempFile;
 use crate::storage::transaction::Transaction;
@@ -142,6 +142,7 @@ pub(crate) fn download(address: &ObjectAddress, _: &Storage) -> Result<TempFile,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Kind;
 
     #[test]
     fn a_build_without_object_storage_says_how_to_get_it() {
