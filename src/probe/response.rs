@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+use crate::batch::range::written;
 use crate::client::{BothVersions, Response, TokenResponse, Version};
 use crate::secret::conceal;
 
@@ -41,8 +42,8 @@ impl TokenReply {
         )
     }
 
-    /// Returns the lifetime in the token. `None` if it is not a JWT or has no `exp`.
-    pub(super) fn claimed_lifetime(&self) -> Option<TokenLifetime> {
+    /// Describes when the token expires. `None` if it is not a JWT or has no `exp`.
+    pub(super) fn expiry(&self) -> Option<String> {
         let mut parts = self.response.access_token.expose().split('.');
         let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() {
@@ -55,19 +56,10 @@ impl TokenReply {
         let expires = claims.get("exp").and_then(Value::as_i64)?;
         let issued = claims.get("iat").and_then(Value::as_i64);
         Some(match issued {
-            Some(issued) => TokenLifetime::Seconds(expires.saturating_sub(issued)),
-            None => TokenLifetime::Until(expires),
+            Some(issued) => format!("{} s after iat", expires.saturating_sub(issued)),
+            None => written(expires),
         })
     }
-}
-
-/// The lifetime of a JWT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenLifetime {
-    /// From `iat` to `exp`.
-    Seconds(i64),
-    /// Until `exp`, without `iat`.
-    Until(i64),
 }
 
 /// The maximum number of headers to keep, and of characters of each.
@@ -169,13 +161,13 @@ mod tests {
     use super::*;
     use crate::secret::Secret;
 
-    fn lifetime_of(token: &str) -> Option<TokenLifetime> {
+    fn expiry_of(token: &str) -> Option<String> {
         let response = TokenResponse {
             access_token: Secret::new(token),
             expires_in: None,
             fields: Vec::new(),
         };
-        TokenReply::new(Version::V2, response).claimed_lifetime()
+        TokenReply::new(Version::V2, response).expiry()
     }
 
     fn jwt(claims: &str) -> String {
@@ -188,20 +180,16 @@ mod tests {
     }
 
     #[test]
-    fn only_a_jwt_has_a_lifetime() {
-        let lifetime = |claims| lifetime_of(&jwt(claims));
-        assert_eq!(
-            lifetime(r#"{"iat":100,"exp":1000,"sub":"x"}"#),
-            Some(TokenLifetime::Seconds(900))
-        );
-        assert_eq!(
-            lifetime(r#"{"exp":1000}"#),
-            Some(TokenLifetime::Until(1000))
-        );
-        assert_eq!(lifetime(r#"{"iat":1000}"#), None);
-        assert_eq!(lifetime(r#"{"exp":"soon"}"#), None);
+    fn only_a_jwt_says_when_it_expires() {
+        let expiry = |claims| expiry_of(&jwt(claims));
+        let with_start = expiry(r#"{"iat":100,"exp":1000,"sub":"x"}"#);
+        assert_eq!(with_start.as_deref(), Some("900 s after iat"));
+        let alone = expiry(r#"{"exp":1000}"#);
+        assert_eq!(alone.as_deref(), Some("1970-01-01T00:16:40Z"));
+        assert_eq!(expiry(r#"{"iat":1000}"#), None);
+        assert_eq!(expiry(r#"{"exp":"soon"}"#), None);
         for token in ["opaque-token", "a.b.c", "a.b", "....", "a.e30.c.d"] {
-            assert_eq!(lifetime_of(token), None, "{token}");
+            assert_eq!(expiry_of(token), None, "{token}");
         }
     }
 

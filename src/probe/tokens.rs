@@ -3,9 +3,8 @@
 
 use super::prober::Prober;
 use super::request::{Bearer, NoBatches, ProbeRequest};
-use super::response::{TokenLifetime, TokenReply};
+use super::response::TokenReply;
 use super::topic::{Topic, TopicAnswer};
-use crate::batch::range::written;
 use crate::client::Version;
 use crate::secret::conceal;
 
@@ -131,17 +130,8 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
                 "{version}: expires_in is not a whole number of seconds"
             ));
         }
-        match token.claimed_lifetime() {
-            Some(TokenLifetime::Seconds(seconds)) => {
-                facts.push(format!(
-                    "{version}: the token is a JWT, exp is {seconds} s after iat"
-                ));
-            }
-            Some(TokenLifetime::Until(second)) => {
-                let until = written(second);
-                facts.push(format!("{version}: the token is a JWT, exp is {until}"));
-            }
-            None => {}
+        if let Some(expiry) = token.expiry() {
+            facts.push(format!("{version}: the token is a JWT, exp is {expiry}"));
         }
     }
     facts.extend(prober.expired.first().cloned());

@@ -120,22 +120,8 @@ pub(crate) struct TopicAnswer {
 }
 
 impl TopicAnswer {
-    pub(super) fn found(topic: Topic, answer: impl Into<String>, evidence: Vec<String>) -> Self {
-        Self {
-            topic,
-            known: true,
-            answer: answer.into(),
-            evidence,
-        }
-    }
-
     pub(super) fn unknown(topic: Topic, reason: &str, evidence: Vec<String>) -> Self {
-        Self {
-            topic,
-            known: false,
-            answer: format!("unknown: {reason}"),
-            evidence,
-        }
+        Self::from_result(topic, Err(reason.to_owned()), evidence)
     }
 
     /// Converts a result: the error is the reason why the answer is unknown.
@@ -144,9 +130,11 @@ impl TopicAnswer {
         result: Result<String, String>,
         evidence: Vec<String>,
     ) -> Self {
-        match result {
-            Ok(answer) => Self::found(topic, answer, evidence),
-            Err(reason) => Self::unknown(topic, &reason, evidence),
+        Self {
+            topic,
+            known: result.is_ok(),
+            answer: result.unwrap_or_else(|reason| format!("unknown: {reason}")),
+            evidence,
         }
     }
 }
