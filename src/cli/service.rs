@@ -207,8 +207,7 @@ pub(crate) enum ConfigCommand {
 
     /// Change one key of a profile; creates the config file and the profile if needed
     ///
-    /// `trayscan config show` lists the keys; `default_profile` is one, too. The client secret is set with
-    /// `trayscan login`.
+    /// `trayscan config init` writes a file that explains all keys. The client secret is set with `trayscan login`.
     Set(ConfigSetArgs),
 }
 

@@ -184,7 +184,7 @@ pub(crate) const SETTINGS: [SettingInfo; 13] = [
         value: FlagValue::TimeZone,
         help: "Time zone of days, weeks, months and years, such as Europe/Amsterdam [default: UTC]",
         example: "\"UTC\"",
-        comment: "in which days begin, such as Europe/Amsterdam",
+        comment: "time zone in which days begin, such as Europe/Amsterdam",
         ..TEXT
     },
 ];
