@@ -244,7 +244,7 @@ fn the_next_run_continues_where_the_service_failed() {
         let [added, changed, _] = shelf.counts(&nursery, &["--parallel", workers]);
         assert_eq!((added, changed), (300 - kept.len() as u64, 0));
         shelf.assert_holds(&nursery.state().texts(), "continued");
-        // No covered range is requested again, except for the lookback before a gap.
+        // No covered range is requested again, except for the lookback before a gap. A run may take a few seconds.
         for asked in nursery.requests_since(known) {
             let from = asked
                 .query("start_date")
@@ -255,7 +255,7 @@ fn the_next_run_continues_where_the_service_failed() {
                 .map(|span| span.1.min(through) - span.0.max(from).max(now() - 400 * DAY))
                 .max();
             assert!(
-                again.unwrap() <= 7 * DAY + 60,
+                again.unwrap() <= 7 * DAY + 90,
                 "{order:?} {asked:?} of {covered:?}"
             );
         }
