@@ -181,6 +181,18 @@ impl Batch {
             return &text[..self.object.len() - 1];
         }
         pieces.truncate(0);
+        if self.index.is_ordered() {
+            let mut end = 0;
+            for (name, value) in self.index.unknown() {
+                let length = name.start as usize - 1 - end;
+                pieces.push(&text[end..], length);
+                end = value.end as usize;
+            }
+            pieces.push(&text[end..], self.object.len() - 1 - end);
+            // An unknown field may have been the first one.
+            pieces.set_first(b'{');
+            return pieces.as_bytes();
+        }
         // Fields that are in the right order are copied together.
         let mut copied = 0..0;
         for (column, opening) in OPENINGS.iter().enumerate() {

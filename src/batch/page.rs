@@ -7,6 +7,10 @@ use std::time::Instant;
 use super::Batch;
 use super::dedup::{Arrival, Digest, Id};
 use super::json::pieces::Pieces;
+use super::json::scan::{GeneralIndex, Index};
+
+/// Maximum memory of an index that is kept.
+const MAX_SPARE: usize = 1024;
 
 /// Ids of batches, with their creation date.
 pub(crate) type FirstPageIds = HashMap<Id, Option<i64>>;
@@ -27,6 +31,8 @@ pub(crate) struct Page {
     pub(crate) is_continued: bool,
     /// Memory for digests.
     pub(crate) pieces: Pieces,
+    /// Memory for indexes.
+    pub(crate) spare: Vec<GeneralIndex>,
 }
 
 impl Page {
@@ -87,7 +93,12 @@ impl Page {
 
     /// Clears the page; returns the buffers of its texts that are not shared with other owners.
     pub(crate) fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
-        self.batches.clear();
+        let batches = self.batches.drain(..);
+        let general = batches.filter_map(|batch| match batch.index {
+            Index::Other(index) if index.size() <= MAX_SPARE => Some(index),
+            _ => None,
+        });
+        self.spare.extend(general);
         self.digests.clear();
         self.walk = None;
         self.answered = None;

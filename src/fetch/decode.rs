@@ -92,12 +92,14 @@ pub(super) struct DecodedPage {
 
 impl PageDecoder {
     /// Prepares to decode a response of `version` into `page`, which must be blank.
-    pub(super) fn new(version: Version, lenient: bool, info: ResponseInfo, page: Page) -> Self {
+    pub(super) fn new(version: Version, lenient: bool, info: ResponseInfo, mut page: Page) -> Self {
+        let mut splitter = Splitter::new(match version {
+            Version::V1 => Shape::Flat,
+            Version::V2 => Shape::Page,
+        });
+        splitter.reuse(&mut page.spare);
         Self {
-            splitter: Splitter::new(match version {
-                Version::V1 => Shape::Flat,
-                Version::V2 => Shape::Page,
-            }),
+            splitter,
             lenient,
             info,
             decoded: DecodedPage {
@@ -125,7 +127,8 @@ impl PageDecoder {
     }
 
     /// Returns the batches decoded so far as a part of the page, and continues on `blank_page`.
-    pub(super) fn take(&mut self, blank_page: Page) -> DecodedPage {
+    pub(super) fn take(&mut self, mut blank_page: Page) -> DecodedPage {
+        self.splitter.reuse(&mut blank_page.spare);
         let mut next = DecodedPage {
             page: blank_page,
             received: self.decoded.received,

@@ -17,7 +17,7 @@ const ROUNDS: usize = 9;
 /// Changes a batch, and chooses its layout.
 type Change = fn(&mut Vec<Field>) -> Layout;
 
-const SHAPES: [(&str, Change); 9] = [
+const SHAPES: [(&str, Change); 10] = [
     ("a blank after comma and colon", |_| Layout::Blanks),
     ("pretty-printed", |_| Layout::Pretty),
     ("another order", |fields| {
@@ -31,6 +31,22 @@ const SHAPES: [(&str, Change); 9] = [
     ("ten further fields", |fields| {
         for number in 0..10 {
             fields.insert(2 * usize::from(number), further(number));
+        }
+        Layout::Compact
+    }),
+    ("ten further fields with other values each time", |fields| {
+        let id = fields[0].1.bytes();
+        let id = id.fold(7_u32, |id, byte| {
+            id.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        for number in 0..10 {
+            let value = id.rotate_left(number.into()) % 150;
+            let value = match number % 3 {
+                0 => format!("\"conveyor {value}\""),
+                1 => format!("{}.{}", value, value % 10),
+                _ => format!("{{\"left\":[{},2]}}", value % 20),
+            };
+            fields.insert(2 * usize::from(number), (further(number).0, value));
         }
         Layout::Compact
     }),

@@ -153,7 +153,9 @@ impl Batch {
             page: Arc::new(text.to_owned()),
             object: 0..offset(text.len()),
             index: Index::Other(
-                GeneralIndex::new(&spans, columns, &unknown).with_flaws(flawed, escaped),
+                GeneralIndex::default()
+                    .replace(&spans, columns, false, &unknown)
+                    .with_flaws(flawed, escaped),
             ),
         });
         ParsedBatch {

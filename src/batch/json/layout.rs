@@ -2,6 +2,7 @@
 //! object is compared with the one before, which is faster than to look up each name.
 
 use super::pieces::{BLOCK, Pieces};
+use crate::batch::ALL_COLUMNS;
 
 /// Maximum length of a layout in bytes. Longer ones have unusual names or much whitespace.
 const MAX_LENGTH: usize = 8 << 10;
@@ -31,13 +32,21 @@ pub(super) struct FieldLayout {
     /// The length as received, and without whitespace.
     pub(super) length: usize,
     pub(super) compact_length: usize,
-    /// The first bytes as received, and which of them belong to it.
-    first: [u8; COMPARED],
-    mask: [u8; COMPARED],
+    /// The first bytes as received.
+    first: ComparedBytes,
+    /// If the name is unknown: the same with a value and the byte after it, and the length without that byte. Many
+    /// such values repeat from batch to batch. `None` if they are too long or contain whitespace between tokens.
+    with_value: Option<(ComparedBytes, usize)>,
     /// The first bytes without whitespace.
     compact: [u8; BLOCK],
     /// All bytes, as received and without whitespace, if there are more.
     long: Option<Box<[Vec<u8>; 2]>>,
+}
+
+/// Bytes that a text is compared with, and which of them count.
+struct ComparedBytes {
+    bytes: [u8; COMPARED],
+    mask: [u8; COMPARED],
 }
 
 impl ObjectLayout {
@@ -48,13 +57,23 @@ impl ObjectLayout {
         (self.is_ordered, self.has_blanks) = (true, false);
     }
 
-    /// Adds a field: what is before its value as received, and its name in quotes.
-    pub(super) fn push(&mut self, column: Option<u8>, received: &[u8], name: &[u8]) {
+    /// Adds a field: what is before its value as received, its name in quotes, and its value with the byte after it, if
+    /// there is no whitespace between its tokens.
+    pub(super) fn push(
+        &mut self,
+        column: Option<u8>,
+        received: &[u8],
+        name: &[u8],
+        value: Option<&[u8]>,
+    ) {
         self.length += received.len();
         if self.length > MAX_LENGTH {
             return;
         }
-        let field = FieldLayout::new(column, received, name, self.fields.is_empty());
+        let mut field = FieldLayout::new(column, received, name, self.fields.is_empty());
+        if let (None, Some(value)) = (column, value) {
+            field.add_value(received, value);
+        }
         self.has_blanks |= field.length > field.compact_length;
         if let Some(column) = column {
             let is_next = self.columns == (1 << column) - 1;
@@ -76,6 +95,11 @@ impl ObjectLayout {
         self.closing.extend_from_slice(closing);
     }
 
+    /// Returns whether it has all columns in the order of the interface, and no whitespace.
+    pub(super) fn has_all_columns(&self) -> bool {
+        self.is_ordered && self.columns == ALL_COLUMNS && !self.has_blanks
+    }
+
     /// Returns whether there is a layout.
     pub(super) fn is_complete(&self) -> bool {
         !self.closing.is_empty()
@@ -84,14 +108,6 @@ impl ObjectLayout {
 
 impl FieldLayout {
     fn new(column: Option<u8>, received: &[u8], name: &[u8], is_first: bool) -> Self {
-        fn first_bytes<const LENGTH: usize>(source: impl Iterator<Item = u8>) -> [u8; LENGTH] {
-            let mut bytes = [0; LENGTH];
-            bytes
-                .iter_mut()
-                .zip(source)
-                .for_each(|(to, byte)| *to = byte);
-            bytes
-        }
         let compact: [&[u8]; 3] = [if is_first { b"{" } else { b"," }, name, b":"];
         let compact_length = name.len() + 2;
         let is_long = received.len() > COMPARED || compact_length > BLOCK;
@@ -99,10 +115,19 @@ impl FieldLayout {
             column,
             length: received.len(),
             compact_length,
-            first: first_bytes(received.iter().copied()),
-            mask: first_bytes(received.iter().map(|_| u8::MAX)),
+            first: ComparedBytes::new(received.iter().copied()),
+            with_value: None,
             compact: first_bytes(compact.into_iter().flatten().copied()),
             long: is_long.then(|| Box::new([received.to_vec(), compact.concat()])),
+        }
+    }
+
+    /// Adds a value with the byte after it, unless it is long.
+    fn add_value(&mut self, received: &[u8], value: &[u8]) {
+        let length = received.len() + value.len();
+        if length <= COMPARED {
+            let bytes = received.iter().chain(value).copied();
+            self.with_value = Some((ComparedBytes::new(bytes), length - 1));
         }
     }
 
@@ -110,19 +135,23 @@ impl FieldLayout {
     #[allow(clippy::inline_always, reason = "there is one call per field")]
     #[inline(always)]
     pub(super) fn begins(&self, text: &[u8]) -> bool {
-        let Some(block) = text.first_chunk::<COMPARED>() else {
+        let Some(block) = text.first_chunk() else {
             return self.begins_short(text);
         };
-        // The compiler compares all of these bytes at once.
-        let bytes = block.iter().zip(&self.first).zip(&self.mask);
-        let difference = bytes.fold(0, |all, ((a, b), mask)| all | (a ^ b) & mask);
         let is_long = || self.long.as_ref();
-        difference == 0 && is_long().is_none_or(|long| text.starts_with(&long[0]))
+        self.first.begin(block) && is_long().is_none_or(|long| text.starts_with(&long[0]))
     }
 
     #[inline(never)]
     fn begins_short(&self, text: &[u8]) -> bool {
-        self.length < COMPARED && text.starts_with(&self.first[..self.length])
+        self.length < COMPARED && text.starts_with(&self.first.bytes[..self.length])
+    }
+
+    /// Returns the length of the field if `text` begins with it and the remembered value.
+    #[inline]
+    pub(super) fn with_same_value(&self, text: &[u8]) -> Option<usize> {
+        let (bytes, length) = self.with_value.as_ref()?;
+        bytes.begin(text.first_chunk()?).then_some(*length)
     }
 
     /// Appends it without whitespace.
@@ -134,4 +163,32 @@ impl FieldLayout {
             Some(long) => pieces.push(&long[1], self.compact_length),
         }
     }
+}
+
+impl ComparedBytes {
+    /// Takes the first bytes of `source`.
+    fn new(source: impl Iterator<Item = u8> + Clone) -> Self {
+        Self {
+            bytes: first_bytes(source.clone()),
+            mask: first_bytes(source.map(|_| u8::MAX)),
+        }
+    }
+
+    /// Returns whether `block` begins with these bytes.
+    #[allow(clippy::inline_always, reason = "there is one call per field")]
+    #[inline(always)]
+    fn begin(&self, block: &[u8; COMPARED]) -> bool {
+        // The compiler compares all of these bytes at once.
+        let bytes = block.iter().zip(&self.bytes).zip(&self.mask);
+        bytes.fold(0, |all, ((a, b), mask)| all | (a ^ b) & mask) == 0
+    }
+}
+
+fn first_bytes<const LENGTH: usize>(source: impl Iterator<Item = u8>) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    bytes
+        .iter_mut()
+        .zip(source)
+        .for_each(|(to, byte)| *to = byte);
+    bytes
 }

@@ -43,6 +43,11 @@ impl Pieces {
         }
     }
 
+    /// Replaces the first byte.
+    pub(in crate::batch) fn set_first(&mut self, byte: u8) {
+        self.bytes[0] = byte;
+    }
+
     #[inline(never)]
     fn push_any(&mut self, source: &[u8]) {
         let end = self.length + source.len();

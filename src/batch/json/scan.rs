@@ -10,7 +10,7 @@ mod tests;
 
 use std::ops::Range;
 
-use super::layout::ObjectLayout;
+use super::layout::{FieldLayout, ObjectLayout};
 use super::pieces::Pieces;
 use super::tokens::{any_string, boolean, date, decimal, integer, number, plain, string};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
@@ -81,6 +81,15 @@ impl Index {
         }
     }
 
+    /// Returns whether the text without its unknown fields is that of a usual batch.
+    pub(in crate::batch) fn is_ordered(&self) -> bool {
+        match self {
+            Self::Usual(_) => true,
+            Self::Known(..) => false,
+            Self::Other(other) => other.0[1].1 != 0,
+        }
+    }
+
     /// Returns the positions of names and values of unknown fields.
     pub(in crate::batch) fn unknown(&self) -> impl Iterator<Item = (Range<u32>, Range<u32>)> {
         let spans = match self {
@@ -94,20 +103,30 @@ impl Index {
 
 /// The index of any other batch, in one piece of memory: three flags for each column, one bit each (present,
 /// invalid, unclear); the position of each column's value; and positions of names and values of unknown fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::batch) struct GeneralIndex(Box<[(u32, u32)]>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GeneralIndex(Vec<(u32, u32)>);
 
 /// The number of pairs that contain the flags.
 const FLAGS: usize = 2;
 
 impl GeneralIndex {
-    /// Creates an index of valid values. `unknown` has a name and a value for each unknown field.
-    pub(in crate::batch) fn new(spans: &WideSpans, columns: u32, unknown: &[(u32, u32)]) -> Self {
-        let mut all = Vec::with_capacity(FLAGS + spans.len() + unknown.len());
-        all.extend([(columns, 0), (0, 0)]);
+    /// Creates an index of valid values in the memory of this one, which is no longer needed. `unknown` has a name
+    /// and a value for each unknown field. `is_ordered` says that all columns are present, in the order of the
+    /// interface, with the usual spelling of their names.
+    pub(in crate::batch) fn replace(
+        mut self,
+        spans: &WideSpans,
+        columns: u32,
+        is_ordered: bool,
+        unknown: &[(u32, u32)],
+    ) -> Self {
+        let all = &mut self.0;
+        all.clear();
+        all.reserve_exact(FLAGS + spans.len() + unknown.len());
+        all.extend([(columns, 0), (0, u32::from(is_ordered))]);
         all.extend_from_slice(spans);
         all.extend_from_slice(unknown);
-        Self(all.into_boxed_slice())
+        self
     }
 
     /// Marks columns with an invalid value, and those with an escape although they are not text, one bit each.
@@ -119,7 +138,7 @@ impl GeneralIndex {
 
     /// Returns the memory that it uses.
     pub(in crate::batch) fn size(&self) -> usize {
-        size_of_val(&*self.0)
+        self.0.capacity() * size_of::<(u32, u32)>()
     }
 }
 
@@ -141,6 +160,8 @@ pub(in crate::batch) struct BatchScanner {
     layout: ObjectLayout,
     /// Memory for positions of unknown fields.
     unknown: Vec<(u32, u32)>,
+    /// Memory for indexes.
+    pub(super) spare: Vec<GeneralIndex>,
 }
 
 impl BatchScanner {
@@ -184,9 +205,10 @@ impl BatchScanner {
             compact,
             layout,
             unknown,
+            spare,
         } = self;
         let start = compact.len();
-        let mut reader = Reader::new(text.as_bytes(), compact, unknown);
+        let mut reader = Reader::new(text.as_bytes(), compact, unknown, spare);
         let mut object = None;
         if layout.is_complete() && found.len() <= layout.usual {
             reader.position = position;
@@ -197,7 +219,7 @@ impl BatchScanner {
         }
         if object.is_none() {
             compact.truncate(start);
-            object = Reader::new(text.as_bytes(), compact, unknown).any_layout(layout);
+            object = Reader::new(text.as_bytes(), compact, unknown, spare).any_layout(layout);
         }
         if object.is_none() {
             compact.truncate(start);
@@ -221,6 +243,8 @@ struct Reader<'a> {
     columns: u32,
     /// Positions of names and values of unknown fields.
     unknown: &'a mut Vec<(u32, u32)>,
+    /// Memory for indexes.
+    spare: &'a mut Vec<GeneralIndex>,
     /// Whether all columns were in the order of the interface so far.
     is_ordered: bool,
     /// A bit for each unknown name, so that few must be compared.
@@ -228,7 +252,12 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a [u8], compact: &'a mut Pieces, unknown: &'a mut Vec<(u32, u32)>) -> Self {
+    fn new(
+        text: &'a [u8],
+        compact: &'a mut Pieces,
+        unknown: &'a mut Vec<(u32, u32)>,
+        spare: &'a mut Vec<GeneralIndex>,
+    ) -> Self {
         unknown.clear();
         Self {
             text,
@@ -240,6 +269,7 @@ impl<'a> Reader<'a> {
             spans: WideSpans::default(),
             columns: 0,
             unknown,
+            spare,
             is_ordered: true,
             unknown_names: 0,
         }
@@ -248,6 +278,82 @@ impl<'a> Reader<'a> {
     /// Reads an object with this layout, of which fields may be absent. The first `usual` ones were found already.
     fn same_layout(&mut self, layout: &ObjectLayout, usual: usize) -> Option<Found> {
         (self.columns, self.is_ordered) = (layout.columns, layout.is_ordered);
+        if layout.has_all_columns() {
+            self.all_columns(layout, usual)?;
+        } else {
+            self.any_columns(layout, usual)?;
+        }
+        if !self.rest().starts_with(&layout.closing) {
+            return None;
+        }
+        if layout.has_blanks {
+            self.flush();
+            self.compact.push(b"}", 1);
+            self.copied += layout.closing.len();
+            self.shift += layout.closing.len() - 1;
+        }
+        self.position += layout.closing.len();
+        self.found()
+    }
+
+    /// Reads fields with this layout, which has all columns in the order of the interface, and no whitespace. Some may be
+    /// absent.
+    fn all_columns(&mut self, layout: &ObjectLayout, usual: usize) -> Option<()> {
+        let mut fields = layout.fields[usual..].iter();
+        // One call per column, so that the compiler knows names, lengths and types.
+        macro_rules! columns {
+            ($($column:literal)*) => {
+                $(if $column >= usual {
+                    while let Some(field) = fields.next() && field.column.is_none() {
+                        self.unknown_field(field)?;
+                    }
+                    self.column::<$column>()?;
+                })*
+            };
+        }
+        columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+        fields.try_for_each(|field| self.unknown_field(field))
+    }
+
+    /// Reads the field of `COLUMN`, without whitespace before it. It may be absent.
+    #[allow(clippy::inline_always, reason = "there is one call per column")]
+    #[inline(always)]
+    fn column<const COLUMN: usize>(&mut self) -> Option<()> {
+        let (before, name) = self.rest().split_first()?;
+        let opening = &Opening::<COLUMN>::BYTES[1..Opening::<COLUMN>::LENGTH];
+        if *before != if self.position == 0 { b'{' } else { b',' }
+            || name.get(..opening.len())? != opening
+        {
+            self.columns &= !(1 << COLUMN);
+            return Some(());
+        }
+        self.position += Opening::<COLUMN>::LENGTH;
+        let start = self.offset();
+        self.position += known(&COLUMNS[COLUMN], self.rest())?;
+        self.spans[COLUMN] = (start, self.offset());
+        Some(())
+    }
+
+    /// Reads an unknown field with this layout. It may be absent.
+    fn unknown_field(&mut self, field: &FieldLayout) -> Option<()> {
+        let (rest, name) = (self.rest(), self.offset() + 1);
+        #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
+        let start = name - 1 + field.length as u32;
+        if let Some(length) = field.with_same_value(rest) {
+            self.position += length;
+        } else if field.begins(rest) {
+            self.position += field.length;
+            self.value(MAX_DEPTH)?;
+        } else {
+            return Some(());
+        }
+        let value = (start, self.offset());
+        self.unknown.extend([(name, start - 1), value]);
+        Some(())
+    }
+
+    /// Reads fields with this layout, of which some may be absent.
+    fn any_columns(&mut self, layout: &ObjectLayout, usual: usize) -> Option<()> {
         for field in &layout.fields[usual..] {
             let rest = self.rest();
             if !field.begins(rest) {
@@ -283,17 +389,7 @@ impl<'a> Reader<'a> {
             }
             columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
         }
-        if !self.rest().starts_with(&layout.closing) {
-            return None;
-        }
-        if layout.has_blanks {
-            self.flush();
-            self.compact.push(b"}", 1);
-            self.copied += layout.closing.len();
-            self.shift += layout.closing.len() - 1;
-        }
-        self.position += layout.closing.len();
-        self.found()
+        Some(())
     }
 
     /// Reads an object with any layout, and remembers it.
@@ -310,10 +406,12 @@ impl<'a> Reader<'a> {
                 _ => return None,
             }
             self.skip()?;
-            let (column, name, value_start) = self.field()?;
+            let (column, name, value_start, is_compact) = self.field()?;
             let received = &self.text[value_end..value_start];
-            layout.push(column, received, &self.text[name]);
             value_end = self.position;
+            let value = self.text.get(value_start..=value_end);
+            let value = value.filter(|_| is_compact);
+            layout.push(column, received, &self.text[name], value);
         }
         layout.finish(&self.text[value_end..self.position]);
         self.found()
@@ -348,16 +446,19 @@ impl<'a> Reader<'a> {
                 Index::Known(spans, self.columns)
             };
         }
-        Index::Other(GeneralIndex::new(&self.spans, self.columns, self.unknown))
+        let spare = self.spare.pop().unwrap_or_default();
+        let is_ordered = self.is_ordered && self.columns == ALL_COLUMNS;
+        Index::Other(spare.replace(&self.spans, self.columns, is_ordered, self.unknown))
     }
 
-    /// Reads a name and its value; returns the column, the place of the name, and where the value begins.
-    fn field(&mut self) -> Option<(Option<u8>, Range<usize>, usize)> {
+    /// Reads a name and its value; returns the column, the place of the name, where the value begins, and whether it has no
+    /// whitespace between its tokens.
+    fn field(&mut self) -> Option<(Option<u8>, Range<usize>, usize, bool)> {
         let (name_start, start) = (self.position, self.offset());
         let column = column(self.name()?);
         let (name_end, end) = (self.position, self.offset());
         self.colon()?;
-        let (value_start, value) = (self.position, self.offset());
+        let (value_start, value, shift) = (self.position, self.offset(), self.shift);
         if let Some(column) = column {
             self.position += any_known(column.into(), self.rest())?;
             self.add_known(column.into(), value)?;
@@ -365,7 +466,12 @@ impl<'a> Reader<'a> {
             self.value(MAX_DEPTH)?;
             self.add_unknown((start, end), (value, self.offset()))?;
         }
-        Some((column, name_start..name_end, value_start))
+        Some((
+            column,
+            name_start..name_end,
+            value_start,
+            shift == self.shift,
+        ))
     }
 
     /// Reads the colon after a name.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
-use super::scan::{BatchScanner, Index};
+use super::scan::{BatchScanner, GeneralIndex, Index};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::indexed::offsets;
 use crate::batch::{Batch, unquote};
@@ -134,6 +134,11 @@ impl Splitter {
             scanner: BatchScanner::default(),
             compacted: Vec::new(),
         }
+    }
+
+    /// Uses the memory of indexes that are no longer needed.
+    pub(crate) fn reuse(&mut self, spare: &mut Vec<GeneralIndex>) {
+        self.scanner.spare.append(spare);
     }
 
     /// Returns which batch and field exceeded a limit, if [`Splitter::feed`] failed for that reason.

@@ -394,7 +394,18 @@ fn similar_objects() -> impl Strategy<Value = Vec<String>> {
     let blanks = prop::sample::select(vec!["", " ", "\n      ", "\t"]);
     let values: Vec<_> = COLUMNS.iter().map(right).collect();
     let others: Vec<_> = COLUMNS.iter().map(|column| near(column.kind)).collect();
-    let further = prop::collection::vec(any_value(), 6);
+    // Some values repeat, or begin like others.
+    let repeated = prop::sample::select(vec![
+        "1",
+        "12",
+        "1.5",
+        "\"a\"",
+        "\"a\\\"\"",
+        "{\"b\":[1]}",
+        "null",
+    ]);
+    let further = prop_oneof![any_value(), repeated.prop_map(str::to_owned)];
+    let further = prop::collection::vec(further, 6);
     let absent = prop_oneof![2 => Just(0), 1 => any::<u32>()];
     let changed = prop_oneof![4 => Just(None), 1 => (0..COLUMNS.len()).prop_map(Some)];
     let object = (values, others, further, absent, changed);
@@ -453,14 +464,52 @@ fn similar_objects_have_the_same_layout() {
                 compact,
                 layout,
                 unknown,
+                spare,
             } = &mut scanner;
             let start = compact.len();
-            let mut reader = Reader::new(spaced.as_bytes(), compact, unknown);
+            let mut reader = Reader::new(spaced.as_bytes(), compact, unknown, spare);
             let found = reader.same_layout(layout, 0).expect(text);
             assert_eq!(found.length, spaced.len());
             if !blanks.is_empty() {
                 assert_eq!(&compact.as_bytes()[start..], text.as_bytes());
             }
+        }
+    }
+}
+
+#[test]
+fn a_repeated_value_is_told_from_one_that_begins_like_it() {
+    let text = |value: &str| {
+        let further = format!("\"a\":{value},\"batch_name\"");
+        usual().replacen("\"batch_name\"", &further, 1)
+    };
+    let valid = [
+        "1",
+        "12",
+        "1.5",
+        "\"x\"",
+        "\"x\\\"\"",
+        "[1]",
+        "[1,2]",
+        "{}",
+        "null",
+    ];
+    let invalid = ["1x", "1 2", "nullx", "\"x\"x", "[1]]", ""];
+    for first in valid {
+        for value in valid.into_iter().chain(invalid) {
+            let mut scanner = BatchScanner::default();
+            assert!(scanner.object(&text(first)).is_some());
+            let found = scanner.object(&text(value));
+            assert_eq!(found.is_some(), valid.contains(&value), "{first} {value}");
+            let Some(found) = found else { continue };
+            assert_eq!(found.length, text(value).len());
+            let (name, place) = found.index.unknown().next().expect("an unknown field");
+            let slice =
+                |span: Range<u32>| text(value)[span.start as usize..span.end as usize].to_owned();
+            assert_eq!(
+                (slice(name), slice(place)),
+                ("\"a\"".to_owned(), value.to_owned())
+            );
         }
     }
 }
