@@ -406,11 +406,12 @@ impl<'a> Reader<'a> {
                 _ => return None,
             }
             self.skip()?;
-            let (column, name, value_start, is_compact) = self.field()?;
+            let shift = self.shift;
+            let (column, name, value_start) = self.field()?;
             let received = &self.text[value_end..value_start];
             value_end = self.position;
             let value = self.text.get(value_start..=value_end);
-            let value = value.filter(|_| is_compact);
+            let value = value.filter(|_| self.shift == shift);
             layout.push(column, received, &self.text[name], value);
         }
         layout.finish(&self.text[value_end..self.position]);
@@ -451,14 +452,13 @@ impl<'a> Reader<'a> {
         Index::Other(spare.replace(&self.spans, self.columns, is_ordered, self.unknown))
     }
 
-    /// Reads a name and its value; returns the column, the place of the name, where the value begins, and whether it has no
-    /// whitespace between its tokens.
-    fn field(&mut self) -> Option<(Option<u8>, Range<usize>, usize, bool)> {
+    /// Reads a name and its value; returns the column, the place of the name, and where the value begins.
+    fn field(&mut self) -> Option<(Option<u8>, Range<usize>, usize)> {
         let (name_start, start) = (self.position, self.offset());
         let column = column(self.name()?);
         let (name_end, end) = (self.position, self.offset());
         self.colon()?;
-        let (value_start, value, shift) = (self.position, self.offset(), self.shift);
+        let (value_start, value) = (self.position, self.offset());
         if let Some(column) = column {
             self.position += any_known(column.into(), self.rest())?;
             self.add_known(column.into(), value)?;
@@ -466,12 +466,7 @@ impl<'a> Reader<'a> {
             self.value(MAX_DEPTH)?;
             self.add_unknown((start, end), (value, self.offset()))?;
         }
-        Some((
-            column,
-            name_start..name_end,
-            value_start,
-            shift == self.shift,
-        ))
+        Some((column, name_start..name_end, value_start))
     }
 
     /// Reads the colon after a name.
