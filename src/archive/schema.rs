@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::storage::sqlite::ARCHIVE_ID;
 
-use crate::batch::{BATCH_ID, COLUMNS};
+use crate::batch::COLUMNS;
 use crate::formats::sqlite::column_definition;
 
 /// Increased when older versions of trayscan would misread what newer ones write. An archive has this version
@@ -137,12 +137,8 @@ fn add_indexes(db: &Connection, indexes: &[(&str, &str)]) -> rusqlite::Result<()
 fn batches_table() -> String {
     let mut sql = String::from("CREATE TABLE batches (\n");
     for column in 0..COLUMNS.len() {
-        let definition = match column {
-            BATCH_ID => "batch_id TEXT NOT NULL".to_owned(),
-            _ => column_definition(column),
-        };
         // Writing to a string cannot fail.
-        let _ = writeln!(sql, "    {definition},");
+        let _ = writeln!(sql, "    {},", column_definition(column));
     }
     sql.push_str(
         "    -- The batch exactly as the service sent it.

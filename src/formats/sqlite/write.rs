@@ -40,9 +40,9 @@ impl BatchWriter for Sqlite {
     fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         let added = self.database.add(batch);
         let added = added.map_err(|error| self.output.failure(io_error(error)))?;
-        added.map_err(|too_long| {
-            let name = COLUMNS[too_long.column].name;
-            let value = batch.plain(too_long.column).unwrap_or_default();
+        added.map_err(|column| {
+            let name = COLUMNS[column].name;
+            let value = batch.plain(column).unwrap_or_default();
             Failure::new(
                 Kind::Protocol,
                 format!(
@@ -80,12 +80,6 @@ struct ExportDatabase {
     has_extra: bool,
 }
 
-/// A number that a column cannot store exactly.
-#[derive(Debug)]
-struct TooLong {
-    column: usize,
-}
-
 impl ExportDatabase {
     /// Creates a database with these columns in the empty file at `path`. It needs no journal: the file is
     /// published complete or not at all.
@@ -95,14 +89,7 @@ impl ExportDatabase {
         db.pragma_update(None, "journal_mode", "OFF")?;
         db.pragma_update(None, "synchronous", "OFF")?;
         db.pragma_update(None, "cache_size", -CACHE)?;
-        let mut definitions: Vec<String> = columns
-            .iter()
-            .map(|&column| match column {
-                // Its index is created at the end: ids are random, and each would change another page.
-                BATCH_ID => format!("{} TEXT NOT NULL", COLUMNS[column].name),
-                _ => column_definition(column),
-            })
-            .collect();
+        let mut definitions: Vec<String> = columns.iter().copied().map(column_definition).collect();
         let mut names: Vec<&str> = columns.iter().map(|&column| COLUMNS[column].name).collect();
         if has_extra {
             definitions.push(format!("{EXTRA} TEXT"));
@@ -125,13 +112,13 @@ impl ExportDatabase {
         })
     }
 
-    /// Adds `batch`; the inner error names a number that cannot be stored.
-    fn add(&self, batch: &Batch) -> rusqlite::Result<Result<(), TooLong>> {
+    /// Adds `batch`; the inner error is the column of a number that cannot be stored exactly.
+    fn add(&self, batch: &Batch) -> rusqlite::Result<Result<(), usize>> {
         let mut insert = self.db.prepare_cached(&self.insert)?;
         for (place, &column) in (1..).zip(&self.columns) {
-            if let Err(too_long) = bind(&mut insert, place, batch, column)? {
+            if !bind(&mut insert, place, batch, column)? {
                 insert.clear_bindings();
-                return Ok(Err(too_long));
+                return Ok(Err(column));
             }
         }
         if self.has_extra {
@@ -161,14 +148,16 @@ impl ExportDatabase {
     }
 }
 
+/// Binds the value of `column`; returns false if it is a number that cannot be stored exactly.
 fn bind(
     insert: &mut CachedStatement<'_>,
     place: usize,
     batch: &Batch,
     column: usize,
-) -> rusqlite::Result<Result<(), TooLong>> {
+) -> rusqlite::Result<bool> {
     if column == BATCH_ID {
-        return insert.raw_bind_parameter(place, batch.id()).map(Ok);
+        insert.raw_bind_parameter(place, batch.id())?;
+        return Ok(true);
     }
     let value = batch.typed(column);
     let text = value.as_deref();
@@ -177,20 +166,18 @@ fn bind(
         FieldType::Boolean => insert.raw_bind_parameter(place, text.map(|text| text == "true"))?,
         FieldType::Integer => match text.map(str::parse::<i64>).transpose() {
             Ok(number) => insert.raw_bind_parameter(place, number)?,
-            Err(_) => return Ok(Err(TooLong { column })),
+            Err(_) => return Ok(false),
         },
-        FieldType::Decimal => {
-            let number = text.map(exact_float);
-            if number == Some(None) {
-                return Ok(Err(TooLong { column }));
-            }
-            insert.raw_bind_parameter(place, number.flatten())?;
-        }
+        FieldType::Decimal => match text.map(exact_float) {
+            Some(None) => return Ok(false),
+            number => insert.raw_bind_parameter(place, number.flatten())?,
+        },
     }
-    Ok(Ok(()))
+    Ok(true)
 }
 
-/// Returns the SQL definition of the column for a field.
+/// Returns the SQL definition of the column for a field. Indexes are created at the end: ids are random, and each would
+/// change another page.
 pub(crate) fn column_definition(column: usize) -> String {
     let Column { name, kind, .. } = COLUMNS[column];
     let kind = match kind {
@@ -198,10 +185,6 @@ pub(crate) fn column_definition(column: usize) -> String {
         FieldType::Integer | FieldType::Boolean => "INTEGER",
         FieldType::Decimal => "REAL",
     };
-    let key = if column == BATCH_ID {
-        " PRIMARY KEY NOT NULL"
-    } else {
-        ""
-    };
-    format!("{name} {kind}{key}")
+    let required = if column == BATCH_ID { " NOT NULL" } else { "" };
+    format!("{name} {kind}{required}")
 }
