@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio::time::timeout;
 
 use super::base_url::BaseUrl;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) async fn speaks_http(base_url: &BaseUrl) -> bool {
     let host = base_url.address();
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    let answer = first_bytes::<5>(base_url, request.as_bytes()).await;
+    let answer = first_bytes::<5>(host, request.as_bytes(), PATIENCE).await;
     answer.as_ref() == Some(b"HTTP/")
 }
 
@@ -29,14 +29,18 @@ pub(super) async fn speaks_tls(base_url: &BaseUrl) -> bool {
         return false;
     };
     // A handshake record, or an alert; then the major version.
-    let answer = first_bytes::<2>(base_url, &hello).await;
+    let answer = first_bytes::<2>(base_url.address(), &hello, PATIENCE).await;
     matches!(answer, Some([0x16 | 0x15, 0x03]))
 }
 
 /// Sends `request` on a new connection and returns the first bytes of the answer.
-async fn first_bytes<const N: usize>(base_url: &BaseUrl, request: &[u8]) -> Option<[u8; N]> {
-    let answer = timeout(PATIENCE, async {
-        let mut stream = TcpStream::connect(base_url.address()).await?;
+pub(super) async fn first_bytes<const N: usize>(
+    address: impl ToSocketAddrs,
+    request: &[u8],
+    limit: Duration,
+) -> Option<[u8; N]> {
+    let answer = timeout(limit, async {
+        let mut stream = TcpStream::connect(address).await?;
         stream.write_all(request).await?;
         let mut bytes = [0; N];
         stream.read_exact(&mut bytes).await.map(|_| bytes)

@@ -5,16 +5,13 @@
 //! hand.
 
 use std::fmt::Write as _;
-use std::io;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-
 use super::proxy::ProxyServer;
+use super::sniff::first_bytes;
 
-/// Bytes to read of the response: the status is at its start.
-const HEAD: usize = 256;
+/// The bytes of the response up to its status.
+const HEAD: usize = "HTTP/1.1 403".len();
 
 /// Returns the status with which `proxy` refuses a tunnel to `target` (host and port); `None` if unknown.
 /// `message` is the error of the HTTP client.
@@ -30,44 +27,17 @@ pub(super) async fn refusal(
         let needs_password = message.ends_with("proxy authorization required");
         return needs_password.then_some(407);
     }
-    let status = timeout(limit, connect(proxy, target)).await;
-    status.ok()?.ok()?
-}
-
-async fn connect(proxy: &ProxyServer, target: &str) -> io::Result<Option<u16>> {
-    let stream = TcpStream::connect(proxy.address()).await?;
     let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
     if let Some(authorization) = proxy.authorization() {
         let _ = write!(request, "Proxy-Authorization: {authorization}\r\n");
     }
     request += "\r\n";
-    let mut rest = request.as_bytes();
-    while !rest.is_empty() {
-        stream.writable().await?;
-        match stream.try_write(rest) {
-            Ok(written) => rest = &rest[written..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let mut start = [0; HEAD];
-    let mut length = 0;
-    loop {
-        stream.readable().await?;
-        match stream.try_read(&mut start[length..]) {
-            Ok(0) => return Ok(status(&start[..length])),
-            Ok(read) => length += read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-        if start[..length].contains(&b'\n') {
-            return Ok(status(&start[..length]));
-        }
-    }
+    let start = first_bytes::<HEAD>(proxy.address(), request.as_bytes(), limit).await;
+    status(&start?)
 }
 
 /// Reads a status line such as `HTTP/1.1 403 Forbidden`.
-fn status(start: &[u8]) -> Option<u16> {
+fn status(start: &[u8; HEAD]) -> Option<u16> {
     let digits = start.strip_prefix(b"HTTP/1.")?.get(2..5)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
@@ -79,12 +49,11 @@ mod tests {
     #[test]
     fn a_status_line_is_read() {
         for (start, expected) in [
-            (&b"HTTP/1.1 403 Forbidden\r\n"[..], Some(403)),
-            (b"HTTP/1.0 407\r\n", Some(407)),
-            (b"HTTP/1.1 20", None),
+            (b"HTTP/1.1 403", Some(403)),
+            (b"HTTP/1.0 407", Some(407)),
+            (b"HTTP/1.1 20\r", None),
             (b"HTTP/1.1 abc", None),
-            (b"SSH-2.0-OpenSSH", None),
-            (b"", None),
+            (b"SSH-2.0-Open", None),
         ] {
             assert_eq!(status(start), expected);
         }
