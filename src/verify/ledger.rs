@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 
+use foldhash::fast::FixedState;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The batches of a file, and which of them the other side has as well.
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// four hundred thousand runs.
 pub(crate) struct Ledger {
     key: u64,
-    batches: HashMap<u64, LedgerEntry, BuildHasherDefault<IdentityHasher>>,
+    batches: HashMap<u64, LedgerEntry, FixedState>,
     unmatched: u64,
 }
 
@@ -120,24 +120,6 @@ impl LedgerEntry {
         }
         self.0 |= flag;
         Occurrence::Twice
-    }
-}
-
-/// A hasher for keys that are already hashes.
-#[derive(Default)]
-struct IdentityHasher(u64);
-
-impl Hasher for IdentityHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
     }
 }
 
