@@ -1,6 +1,8 @@
 //! Runs programs and measures their time and memory.
 
+use std::env;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,6 +32,16 @@ pub(crate) fn installed(program: &str) -> bool {
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
+}
+
+/// Returns the path of a program. With its name alone, the system would copy the memory map of the benchmark to start it, which
+/// takes longer than many programs.
+pub(crate) fn path(program: &str) -> PathBuf {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let mut paths = env::split_paths(&folders).map(|folder| folder.join(program));
+    paths
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| program.into())
 }
 
 /// Runs a program and waits for it.

@@ -95,7 +95,7 @@ impl Setup {
     /// Returns a command without the user's settings and proxies.
     pub(crate) fn command(&self, program: &str) -> Command {
         let home = self.path("home");
-        let mut command = Command::new(program);
+        let mut command = Command::new(programs::path(program));
         command
             .env_clear()
             .env("PATH", env::var_os("PATH").unwrap_or_default())

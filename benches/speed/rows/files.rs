@@ -149,7 +149,7 @@ pub(crate) fn growth(setup: &Setup) -> Vec<Line> {
             let ratio = table::median(ratios);
             Line::judged(
                 &format!("{} to {}", grouped(SIZES[small].0), grouped(SIZES[large].0)),
-                (ratio - 1.0).abs() * 100.0,
+                (ratio - 1.0) * 100.0,
                 Goal::at_most(15.0, 0.0, " %").without_moonshot(),
                 &format!(
                     "{ratio:.2}x a batch: {:.2} us, then {:.2} us",
