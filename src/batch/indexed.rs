@@ -113,7 +113,8 @@ impl Batch {
 
     /// Returns the position of the JSON text of `column` in [`Batch::text`]; only text may have escapes. `None` if the
     /// value is absent or needs a closer look.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "it is called for each cell")]
+    #[inline(always)]
     pub(crate) fn valid_span(&self, column: usize) -> Option<Range<usize>> {
         match &self.index {
             Index::Usual(spans) => {
