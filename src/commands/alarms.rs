@@ -18,10 +18,19 @@ pub(super) fn find(
     fail_on: &[FailOn],
 ) -> Option<Failure> {
     let newest = newest?;
-    let is_cut = start.is_some_and(|start| newest.steps_since(start) < 4);
-    if is_cut && fail_on.contains(&FailOn::Down) {
+    if newest.cut(start, "weeks").is_some() && fail_on.contains(&FailOn::Down) {
         log::warn!(
             "the range begins less than four weeks before {}: crops are compared with fewer weeks, or not at all; begin earlier, such as with `--since 12w`",
+            newest.period.label()
+        );
+    }
+    if let Some(later) = newest.later("weeks").filter(|_| !fail_on.is_empty()) {
+        log::warn!("{}", later.trim_end_matches('.'));
+    }
+    let has_target = || newest.present().any(|crop| crop.target.is_some());
+    if fail_on.contains(&FailOn::Target) && !has_target() {
+        log::warn!(
+            "no crop of {} has a target, so `--fail-on target` finds nothing; set targets in the config file, such as `[targets.\"Tomato\"]`",
             newest.period.label()
         );
     }

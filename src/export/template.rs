@@ -59,9 +59,9 @@ impl Template {
             let word = after.split_once('}');
             let word = word.filter(|(word, _)| {
                 !word.is_empty()
-                    && word
-                        .bytes()
-                        .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+                    && word.bytes().all(|byte| {
+                        byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b' ')
+                    })
             });
             let Some((word, behind)) = word else {
                 text.push('{');
@@ -399,8 +399,15 @@ mod tests {
             assert_eq!(template(path).name(&batch, &mut Crops::default()), name);
         }
         assert_eq!(Template::parse(Path::new("a{}b.csv")).expect("plain"), None);
-        let refused = Template::parse(Path::new("{week}.csv")).expect_err("no such value");
-        assert_eq!(refused.kind, Kind::Usage);
+        for path in [
+            "{week}.csv",
+            "{year}-{Month}.csv",
+            "{crop-type}.csv",
+            "{ year }.csv",
+        ] {
+            let refused = Template::parse(Path::new(path)).expect_err("no such value");
+            assert_eq!(refused.kind, Kind::Usage);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ops::Bound;
 
 use rust_decimal::Decimal;
 
@@ -10,6 +11,7 @@ use super::limits::Limits;
 use super::verdict::{CropComparison, Verdict};
 use crate::analysis::statistics::{Figures, Period};
 use crate::analysis::{Target, Targets};
+use crate::text::count;
 
 /// The newest step of all crops.
 pub(crate) struct NewestStep<'a> {
@@ -18,6 +20,8 @@ pub(crate) struct NewestStep<'a> {
     pub(crate) crops: Vec<CropJudgement<'a>>,
     /// The place of each crop in `crops`, by name.
     by_name: HashMap<&'a str, usize>,
+    /// The number of batches of later steps. They are in the future.
+    later: u64,
 }
 
 /// One crop in the newest step.
@@ -78,10 +82,15 @@ impl History {
         crops.sort_by_cached_key(CropJudgement::order);
         let names = crops.iter().enumerate();
         let by_name = names.map(|(place, crop)| (crop.name, place)).collect();
+        let later = self.crops.values().flat_map(|crop| {
+            let later = (Bound::Excluded(period), Bound::Unbounded);
+            crop.steps.range(later).map(|(_, figures)| figures.batches)
+        });
         Some(NewestStep {
             period,
             crops,
             by_name,
+            later: later.sum(),
         })
     }
 }
@@ -92,10 +101,23 @@ impl<'a> NewestStep<'a> {
         self.crops.iter().filter(|crop| crop.newest.is_some())
     }
 
-    /// Returns how many of the four steps before are, at least in part, after `start`.
-    pub(crate) fn steps_since(&self, start: i64) -> usize {
+    /// Says how many of the four steps before are, at least in part, after `start`, if not all. `steps` is their name, such
+    /// as `weeks`.
+    pub(crate) fn cut(&self, start: Option<i64>, steps: &str) -> Option<String> {
+        let start = start?;
         let before = before(self.period);
-        before.filter(|step| step.next().first() > start).count()
+        let number = before.filter(|step| step.next().first() > start).count();
+        let words = ["none is", "only one is", "only two are", "only three are"].get(number)?;
+        Some(format!(
+            "Of the previous four {steps}, {words} in this range."
+        ))
+    }
+
+    /// Says how many batches are not judged because they are in the future.
+    pub(crate) fn later(&self, steps: &str) -> Option<String> {
+        let batches = count(self.later, "batch is", "batches are");
+        (self.later > 0)
+            .then(|| format!("{batches} dated in later {steps}, in the future, and not judged."))
     }
 
     pub(crate) fn crop(&self, name: &str) -> Option<&CropJudgement<'a>> {

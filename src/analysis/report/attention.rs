@@ -39,6 +39,8 @@ pub(super) struct Attention {
     pub(super) is_incomplete: bool,
     /// Batches of older steps, newest first.
     pub(super) older: Vec<AttentionRow>,
+    /// Whether a crop has a target.
+    pub(super) has_targets: bool,
     /// The number of older batches, including those without a row.
     pub(super) older_count: u64,
     /// The number of older batches that were looked at, if not all.
@@ -99,6 +101,7 @@ impl Attention {
                 .recent
                 .has_dropped()
                 .then(|| thousands(MAX_KEPT as u64)),
+            has_targets: newest.crops.iter().any(|crop| crop.target.is_some()),
             older_count: older.len() as u64,
             ..Self::default()
         };

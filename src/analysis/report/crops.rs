@@ -50,8 +50,8 @@ pub(super) struct NewestTable {
     pub(super) spark_steps: usize,
     /// The number of crops without a row.
     pub(super) left_out: usize,
-    /// Says how many of the four steps before are in the range, if not all.
-    pub(super) cut: Option<String>,
+    /// Says what of the data is missing in the comparison.
+    pub(super) limits: String,
 }
 
 impl NewestTable {
@@ -59,24 +59,17 @@ impl NewestTable {
         let steps = data.history.last_steps(newest.period, SPARK_STEPS);
         let rows = newest.crops.iter().take(MAX_ROWS);
         let rows: Vec<NewestRow> = rows.map(|crop| row(data, crop, &steps)).collect();
+        let weeks = data.step_words().many;
+        let limits = [newest.cut(data.span.start(), weeks), newest.later(weeks)];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
         Self {
             has_targets: rows.iter().any(|row| row.target.is_some()),
             spark_steps: steps.len(),
             left_out: newest.crops.len() - rows.len(),
-            cut: cut(data, newest),
+            limits: limits.join(" "),
             rows,
         }
     }
-}
-
-/// Says how many of the four steps before are in the range, if not all.
-fn cut(data: &ReportData, newest: &NewestStep<'_>) -> Option<String> {
-    let words = data.step_words();
-    let steps = newest.steps_since(data.span.start()?);
-    (steps < 4).then(|| {
-        let steps = ["none", "one", "two", "three"][steps];
-        format!("Of the four {} before, {steps} in this range.", words.many)
-    })
 }
 
 fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestRow {

@@ -227,9 +227,13 @@ fn freshness(data: &ReportData) -> String {
     let made = data.span.made;
     // A date in the future does not show how fresh the data is, so prefer the newest past batch.
     let past = scans.iter().find(|scan| scan.created <= made);
+    let until = match (past, scans.first()) {
+        (Some(past), Some(first)) if first.created > past.created => " up to now",
+        _ => "",
+    };
     past.or(scans.first()).map_or_else(String::new, |newest| {
         let age = ago(made - newest.created);
-        format!("Newest batch: {}, {age}", minute(newest.created))
+        format!("Newest batch{until}: {}, {age}", minute(newest.created))
     })
 }
 

@@ -54,7 +54,7 @@ impl VerdictText {
         Self {
             period,
             class,
-            trouble: sentence(&named(&bad, trouble, "in trouble")),
+            trouble: sentence(newest, &named(&bad, trouble, "in trouble")),
             attention: attended(attention),
             rest: rest(newest, &others, bad.is_empty(), data.step_words()),
         }
@@ -122,11 +122,16 @@ fn rest(
     };
     let parts = [named(&up, rise, "rose"), usual, few, absent];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    sentence(&parts.join("; "))
+    sentence(newest, &parts.join("; "))
 }
 
-/// Makes a sentence of `text`, which may be empty.
-fn sentence(text: &str) -> String {
+/// Makes a sentence of `text`, which may be empty. A crop at its start is spelled as received: another crop may differ only in
+/// its first letter.
+fn sentence(newest: &NewestStep<'_>, text: &str) -> String {
+    let mut crops = newest.crops.iter().filter(|crop| !crop.name.is_empty());
+    if crops.any(|crop| text.starts_with(&crop_name(crop.name))) {
+        return format!("{text}.");
+    }
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         let first = first.to_uppercase();

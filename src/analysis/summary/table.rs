@@ -9,6 +9,7 @@ use super::fields::{FieldText, judgement, metrics, span};
 use super::sparkline::Scale;
 use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, Verdict};
 use crate::analysis::statistics::{By, Group, GroupedFigures, two_digits};
+use crate::batch::Zone;
 use crate::batch::range::Range;
 use crate::text::one_line;
 
@@ -56,6 +57,7 @@ pub(crate) fn table(
     grouped: &GroupedFigures,
     newest: Option<&NewestStep<'_>>,
     range: &Range,
+    zone: Zone,
     options: &TableStyle,
 ) -> SummaryOutput {
     if grouped.groups.is_empty() {
@@ -93,7 +95,7 @@ pub(crate) fn table(
         });
     }
     text.push('\n');
-    for line in remarks(grouped, newest, range, scale.as_ref(), &columns) {
+    for line in remarks(grouped, newest, range, zone, scale.as_ref(), &columns) {
         for part in wrapped(&line, options.width.unwrap_or(usize::MAX)) {
             push_styled(&mut text, &part, QUIET, options.color);
             text.push('\n');
@@ -351,6 +353,7 @@ fn remarks(
     grouped: &GroupedFigures,
     newest: Option<&NewestStep<'_>>,
     range: &Range,
+    zone: Zone,
     scale: Option<&Scale>,
     columns: &[TableColumn],
 ) -> Vec<String> {
@@ -383,6 +386,9 @@ fn remarks(
             "Newest week ({}): the median usable rate of each crop compared with its own previous four weeks; down or up from 2 points and 3 standard errors, too_few below {MIN_BATCHES} batches.",
             newest.period.label()
         ));
+        let start = range.start.map(|start| zone.local(start));
+        remarks.extend(newest.cut(start, "weeks"));
+        remarks.extend(newest.later("weeks"));
     }
     let batches = match figures.batches {
         1 => "1 batch".to_owned(),

@@ -366,11 +366,11 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
             crops => format!("no batches of {} crops", crops.len()),
         };
         let rise = |crop: &Crop<'_>| format!("{} rose {}", crop_name(crop.name), moved(crop));
-        sentence(&[named(&up, &rise, "rose"), usual, few, absent])
+        sentence(newest, &[named(&up, &rise, "rose"), usual, few, absent])
     };
     let parts = [
         format!("{}:", period(rules, newest.number)),
-        sentence(&[named(&bad, &trouble, "in trouble")]),
+        sentence(newest, &[named(&bad, &trouble, "in trouble")]),
         counts(newest),
         rest,
     ];
@@ -392,7 +392,8 @@ fn counts(newest: &Newest<'_>) -> String {
     }
 }
 
-fn sentence(parts: &[String]) -> String {
+/// Joins parts to a sentence. The first letter is a capital, unless it is that of a crop.
+fn sentence(newest: &Newest<'_>, parts: &[String]) -> String {
     let parts: Vec<&str> = parts
         .iter()
         .map(String::as_str)
@@ -403,6 +404,10 @@ fn sentence(parts: &[String]) -> String {
     let Some(first) = letters.next() else {
         return String::new();
     };
+    let mut crops = newest.crops.iter().filter(|crop| !crop.name.is_empty());
+    if crops.any(|crop| text.starts_with(crop_name(crop.name))) {
+        return format!("{text}.");
+    }
     format!("{}{}.", first.to_uppercase(), letters.as_str())
 }
 

@@ -187,12 +187,14 @@ fn a_future_batch_does_not_become_the_newest_step() {
     assert_eq!(facts(&html)["Batches"], "3");
     assert_eq!(
         freshness(&html),
-        "Newest batch: 9 June 2026, 12:00, 24 hours ago"
+        "Newest batch up to now: 9 June 2026, 12:00, 24 hours ago"
     );
     assert_eq!(
         findings(&html),
         ["1 batch was created in the future such as lot late"]
     );
+    let note = "1 batch is dated in later weeks, in the future, and not judged.";
+    assert!(section(&html, "crops").contains(note));
     assert!(!section(&html, "trends").contains("2031"));
     // It needs no attention now, whatever it is like.
     let items = [

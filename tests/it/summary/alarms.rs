@@ -246,6 +246,40 @@ fn unknown_causes_are_refused_before_any_request() {
 }
 
 #[test]
+fn an_alarm_for_targets_without_any_target_is_told() {
+    let nursery = nursery();
+    let folder = TempDir::new().unwrap();
+    for (targets, is_told) in [
+        ("", true),
+        ("[targets.Tomatoe]\nusable_rate_min = 90\n", true),
+        // Kale has no batches in the newest week.
+        ("[targets.Kale]\nusable_rate_min = 90\n", true),
+        ("[targets.Tomato]\nusable_rate_min = 10\n", false),
+    ] {
+        let config = config(folder.path(), targets);
+        let ended = fail_on(&nursery, "target", &["--config", &config]);
+        assert_eq!(ended.code, Some(0), "{targets}: {}", ended.stderr);
+        let words = "no crop of 2026-W24 has a target";
+        let warned = ended.stderr.contains(words);
+        assert_eq!(warned, is_told, "{targets}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn batches_in_the_future_are_told_not_judged() {
+    let mut field = Field::default();
+    sow(&mut field, "Leek", "81.20", "81.20");
+    let later = second("2099-06-01T00:00:00Z");
+    field.sow("Leek", later, &["10.00", "10.00", "10.00"]);
+    let nursery = field.service();
+    let ended = fail_on(&nursery, ALL, &[]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let words = "3 batches are dated in later weeks, in the future, and not judged";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    assert!(ended.stdout.contains(words), "{}", ended.stdout);
+}
+
+#[test]
 fn a_range_that_is_too_short_to_judge_is_told() {
     let nursery = nursery();
     for (start, is_told) in [("2026-W20", false), ("2026-W21", true), ("2026-W24", true)] {
@@ -261,6 +295,9 @@ fn a_range_that_is_too_short_to_judge_is_told() {
             "{start}: {}",
             ended.stderr
         );
+        let table = summary(&nursery, &["--start", start]);
+        let remark = "Of the previous four weeks, ";
+        assert_eq!(table.contains(remark), is_told, "{start}: {table}");
     }
     let ended = ask(
         &nursery,
