@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A secret: hidden in `Debug`, without `Display`, readable only through [`Secret::expose`]. [`conceal`]
@@ -60,6 +62,8 @@ struct SecretList(VecDeque<Vec<String>>);
 
 /// Maximum number of secrets to keep: the first one and the latest.
 const REMEMBERED: usize = 256;
+/// How often escapes within escapes are replaced to find a secret.
+const MAX_ESCAPES: usize = 3;
 /// Shorter texts are not concealed, because that would garble the output.
 const SHORTEST: usize = 4;
 
@@ -84,6 +88,11 @@ fn forms(secret: &str) -> Vec<String> {
     let percent = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
     let json = serde_json::Value::from(secret).to_string();
     let json = json[1..json.len() - 1].to_owned();
+    let hex = secret.bytes().fold(String::new(), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
     let mut forms = vec![secret.to_owned()];
     for form in [
         form.to_lowercase(),
@@ -91,6 +100,10 @@ fn forms(secret: &str) -> Vec<String> {
         form,
         percent,
         json,
+        STANDARD_NO_PAD.encode(secret),
+        URL_SAFE_NO_PAD.encode(secret),
+        hex.to_uppercase(),
+        hex,
     ] {
         if !forms.contains(&form) {
             forms.push(form);
@@ -99,8 +112,49 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Returns `text` with every secret of this run replaced by `…`.
+/// Returns `text` with every secret of this run replaced by `…`. If escapes hide one, they are replaced as well.
 pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
+    let concealed = conceal_forms(text);
+    let mut plain = concealed.clone();
+    // A text with escapes may be quoted in another one.
+    for _ in 0..MAX_ESCAPES {
+        if !plain.contains('\\') {
+            break;
+        }
+        plain = Cow::Owned(unescaped(&plain));
+        if let Cow::Owned(concealed) = conceal_forms(&plain) {
+            return Cow::Owned(concealed);
+        }
+    }
+    concealed
+}
+
+/// Replaces the escapes of JSON, and `\x` with two digits.
+fn unescaped(text: &str) -> String {
+    let number = |digits: Option<&str>| char::from_u32(u32::from_str_radix(digits?, 16).ok()?);
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        let (character, length) = match escape.bytes().next() {
+            Some(b'u') => (number(escape.get(1..5)), 5),
+            Some(b'x') => (number(escape.get(1..3)), 3),
+            Some(b'n' | b'r' | b't' | b'b' | b'f') => (Some(' '), 1),
+            Some(byte @ (b'"' | b'\'' | b'\\' | b'/')) => (Some(byte.into()), 1),
+            _ => (None, 0),
+        };
+        plain.push_str(before);
+        plain.push(character.unwrap_or('\\'));
+        rest = match character {
+            Some(_) => &escape[length..],
+            None => escape,
+        };
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// Returns `text` with every form of a secret replaced by `…`; borrowed if there is none.
+fn conceal_forms(text: &str) -> Cow<'_, str> {
     let known = known();
     let all = known.credentials.0.iter().chain(&known.cursors.0).flatten();
     let mut forms: Vec<&str> = all
@@ -127,9 +181,17 @@ mod tests {
             "pa%22ss%2Fw%C3%B6+rd",
             "pa%22ss%2fw%c3%b6%20rd",
             r#"pa\"ss/wö rd"#,
+            r#"pa\"ss\/wö rd"#,
+            r"pa\u0022ss\u002Fw\u00f6\u0020rd",
+            r#"pa\\\"ss\\/wö rd"#,
+            r"pa\x22ss/wö rd",
+            "cGEic3Mvd8O2IHJk",
+            "70612273732f77c3b6207264",
         ] {
             assert_eq!(conceal(&format!("<{text}>")), "<…>");
         }
+        let unrelated = r#"{"a":"b\/c\u00e9\\"}"#;
+        assert_eq!(conceal(unrelated), unrelated, "escapes stay");
         assert_eq!(conceal("password"), "password");
     }
 
@@ -189,6 +251,9 @@ mod tests {
             "a+b%2F%C3%BC%22",
             "a%20b%2F%C3%BC%22",
             r#"a b/ü\""#,
+            "YSBiL8O8Ig",
+            "6120622FC3BC22",
+            "6120622fc3bc22",
         ];
         assert_eq!(forms(expected[0]), expected);
     }

@@ -191,6 +191,11 @@ fn a_secret_is_redacted_in_every_encoding() {
         ),
         json!({ "detail": format!("I got client_secret={form}&grant_type=x") }).to_string(),
         format!("I got client_secret={form}"),
+        // Without `detail`, the body is shown as it is.
+        format!("{{\"error\":\"invalid_client\",\"got\":{slashed}}}"),
+        format!("not JSON: {slashed}"),
+        json!({ "detail": format!("{{\"got\":{slashed}}}") }).to_string(),
+        json!({ "error": { "got": format!("{{\"secret\":{slashed}}}") } }).to_string(),
     ];
     let echoes = bodies.map(|body| Answer::status(422, body));
     assert_hidden(&echoes, &[SECRET, "s3cret", &form], for_auth);
