@@ -141,7 +141,7 @@ impl FromArgMatches for Given {
 /// `--probe` then finds out what the API description leaves open, with a few dozen small requests: token
 /// lifetime and scope, page size, order, date ranges, the behaviour of v1 above 1000 batches and the answers
 /// to invalid requests. Each answer is printed with its evidence. The exit code depends on the steps alone.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) service: ServiceArgs,

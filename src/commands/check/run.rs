@@ -26,7 +26,12 @@ use crate::text;
 const CHUNK_SIZE: usize = 64 * 1024;
 
 pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
-    runtime::build(context)?.block_on(check(context, args))
+    let args = args.clone();
+    runtime::run(
+        context,
+        async move |context| check(&context, &args).await,
+        || "the check is incomplete".to_owned(),
+    )
 }
 
 async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
@@ -192,7 +197,8 @@ impl VersionCheck<'_> {
                 .results
                 .ok(step, format!("not available ({error}): v1 is used"));
         }
-        let v2_works = self.results.succeeded("batches v2");
+        // Without v2, its step succeeds as well, because v1 is used.
+        let v2_works = self.results.succeeded("batches v2") && self.missing[Version::V2].is_none();
         if self.api == Api::Auto && version == Version::V1 && v2_works && error.is_missing() {
             return self
                 .results

@@ -169,6 +169,40 @@ fn check_accepts_a_missing_version_1_if_version_2_works() {
 }
 
 #[test]
+fn check_fails_if_no_version_has_batches() {
+    for (status, code) in [(404, 6), (410, 6), (501, 5)] {
+        let service = FakeService::start(move |asked| match asked.path() {
+            "/v2/auth" | "/v1/auth" => token(),
+            _ => Answer::error(status, "Not here"),
+        });
+        let mut command = trayscan(&["check", "--retries", "0", "-f", "json"]);
+        command.service(&service);
+        let ended = command.output().expect(code);
+        let failed: Vec<String> = steps(&ended)
+            .into_iter()
+            .filter_map(|(step, ok)| (!ok).then_some(step))
+            .collect();
+        assert_eq!(failed, ["batches v1"], "{status}");
+        let mut command = trayscan(&["export", "--retries", "0", "-f", "csv"]);
+        command.service(&service).output().expect(code);
+    }
+}
+
+#[test]
+fn a_signal_ends_a_check_with_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut command = trayscan(&["check", "--message-format", "json", "--base-url", &url]);
+    let run = command
+        .args(["--client-id", "a", "--client-secret", "b"])
+        .start();
+    let _connection = listener.accept().unwrap();
+    run.signal("TERM");
+    let ended = run.output().expect(143);
+    assert_eq!(ended.error()["kind"], "terminated", "{ended:?}");
+}
+
+#[test]
 fn check_reports_a_failing_service_with_code_5() {
     let server = Server::start(&["--fault", "503:1"]);
     for api in ["auto", "v1", "v2"] {
