@@ -459,8 +459,12 @@ pub(super) fn unreadable(path: &Path, error: io::Error) -> Failure {
         Kind::Usage,
         format!("cannot open the archive `{}`", path.display()),
     )
+    .hint(if is_missing(&error) {
+        "create an archive with `trayscan sync FILE`"
+    } else {
+        "check the permissions of the file and of its folder"
+    })
     .caused_by(error)
-    .hint("create an archive with `trayscan sync FILE`")
 }
 
 /// Returns whether `error` means that there is no such file.
