@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::path::Path;
+use std::path::PathBuf;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -11,15 +11,26 @@ use super::bounded::ReadLimit;
 use super::causes::tls_error;
 use crate::error::Failure;
 
+/// A file with certificates.
+#[derive(Clone, Debug)]
+pub(crate) struct CertificateFile {
+    pub(crate) path: PathBuf,
+    /// Where the path is from: a flag, a variable, or the config file.
+    pub(crate) place: String,
+}
+
 /// Reads a file with at least one certificate.
-pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+pub(crate) fn read_certificates(
+    file: &CertificateFile,
+) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let CertificateFile { path, place } = file;
     let failure = || {
         Failure::usage(
-            format!("cannot read the certificate `{}`", path.display()),
+            format!("cannot read the certificate `{}` ({place})", path.display()),
             "it must be a file in PEM format (-----BEGIN CERTIFICATE-----)",
         )
     };
-    let opened = path.to_owned();
+    let opened = path.clone();
     let read = ReadLimit::certificates().read(move || File::open(opened));
     let pem = read.map_err(|error| failure().caused_by(error))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();

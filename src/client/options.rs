@@ -1,9 +1,9 @@
 //! Options of the client: which service, with which credentials, and how to send requests.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::base_url::BaseUrl;
+use super::certificates::CertificateFile;
 use super::retry::RetryPolicy;
 use super::version::Api;
 use crate::secret::Secret;
@@ -16,7 +16,7 @@ pub(crate) struct ClientOptions {
     pub(crate) retries: u32,
     pub(crate) retry_wait: Duration,
     pub(crate) timeout: Duration,
-    pub(crate) ca_cert: Option<PathBuf>,
+    pub(crate) ca_cert: Option<CertificateFile>,
     pub(crate) allow_http: bool,
 }
 

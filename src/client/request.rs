@@ -122,8 +122,8 @@ impl Http {
                 Some(proxy)
             }
         };
-        if let Some(path) = &options.ca_cert {
-            let certificates = read_certificates(path)?;
+        if let Some(file) = &options.ca_cert {
+            let certificates = read_certificates(file)?;
             let certificates = certificates.iter().map(|der| Certificate::from_der(der));
             let certificates: Result<Vec<_>, _> = certificates.collect();
             builder = builder.tls_certs_merge(certificates.map_err(setup_failure)?);

@@ -159,7 +159,7 @@ fn read<T: DeserializeOwned>(
 }
 
 /// Returns the line of the key at `path`, or of the innermost one above it that is a key.
-fn line_of(text: &str, path: &[&str]) -> Option<usize> {
+pub(super) fn line_of(text: &str, path: &[&str]) -> Option<usize> {
     let file = DeTable::parse(text).ok()?;
     let mut table = Some(file.get_ref());
     let mut start = None;

@@ -21,13 +21,23 @@ pub(crate) enum SecretSource {
 }
 
 impl SecretSource {
-    pub(super) fn read(&self) -> Result<Secret, Failure> {
+    /// Returns the key of the setting.
+    pub(super) fn key(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "client_secret",
+            Self::File(_) => "client_secret_file",
+            Self::Command(_) => "client_secret_command",
+        }
+    }
+
+    /// Reads the secret. `place` says where the setting is from.
+    pub(super) fn read(&self, place: &str) -> Result<Secret, Failure> {
         match self {
             Self::Text(secret) => Ok(secret.clone()),
-            Self::File(path) => secret_in(&read_file(path)?, &format!("`{path}`")),
+            Self::File(path) => secret_in(&read_file(path, place)?, &format!("`{path}` ({place})")),
             Self::Command(command) => {
-                let (text, messages) = run(command)?;
-                let secret = secret_in(&text, "the output of `client_secret_command`")?;
+                let (text, messages) = run(command, place)?;
+                let secret = secret_in(&text, &format!("the output of {place}"))?;
                 log_messages(&messages, &secret);
                 Ok(secret)
             }
@@ -68,7 +78,7 @@ fn secret_in(text: &str, source: &str) -> Result<Secret, Failure> {
     Ok(Secret::new(line))
 }
 
-fn read_file(path: &str) -> Result<String, Failure> {
+fn read_file(path: &str, place: &str) -> Result<String, Failure> {
     let limit = ReadLimit::secret();
     let read = if path == "-" {
         limit.read_text(|| Ok(io::stdin()))
@@ -79,7 +89,7 @@ fn read_file(path: &str) -> Result<String, Failure> {
     read.map_err(|error| {
         Failure::new(
             Kind::Usage,
-            format!("cannot read the client secret from `{path}`"),
+            format!("cannot read the client secret from `{path}` ({place})"),
         )
         .caused_by(error)
         .hint("it must be a file with the client secret and nothing else")
@@ -87,13 +97,8 @@ fn read_file(path: &str) -> Result<String, Failure> {
 }
 
 /// Runs a command and returns its standard output and standard error.
-fn run(command: &[String]) -> Result<(String, String), Failure> {
-    let failure = || {
-        Failure::new(
-            Kind::Usage,
-            "`client_secret_command` in the config file failed",
-        )
-    };
+fn run(command: &[String], place: &str) -> Result<(String, String), Failure> {
+    let failure = || Failure::new(Kind::Usage, format!("{place} failed"));
     let [program, args @ ..] = command else {
         return Err(failure().hint("it is empty"));
     };

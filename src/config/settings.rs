@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use super::file::{self, ChosenProfile};
 use super::path::expand_home;
-use super::profile::Profile;
+use super::profile::{Profile, line_of};
 use super::secret_source::SecretSource;
 use super::table;
 use crate::analysis::Targets;
 use crate::batch::Zone;
+use crate::client::certificates::CertificateFile;
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
@@ -147,7 +148,10 @@ impl Settings {
             retries: self.retries.value,
             retry_wait: self.retry_wait.value,
             timeout: self.timeout.value,
-            ca_cert: self.ca_cert.as_ref().map(|setting| setting.value.clone()),
+            ca_cert: self.ca_cert.as_ref().map(|setting| CertificateFile {
+                path: setting.value.clone(),
+                place: self.place("ca_cert", &setting.origin),
+            }),
             allow_http: self.allow_http.value,
         })
     }
@@ -173,7 +177,9 @@ impl Settings {
         Ok(Credentials {
             base_url,
             client_id: client_id.to_owned(),
-            client_secret: secret.value.read()?,
+            client_secret: secret
+                .value
+                .read(&self.place(secret.value.key(), &secret.origin))?,
         })
     }
 
@@ -183,12 +189,28 @@ impl Settings {
             return Ok(None);
         };
         let name = match &base_url.origin {
-            Origin::Flag(flag) => format!("`{flag}`"),
-            Origin::Variable(variable) => (*variable).to_owned(),
-            Origin::File(profile) => format!("`profiles.{profile}.base_url` in the config file"),
             Origin::Prompt | Origin::Default => "the base URL".to_owned(),
+            origin => self.place("base_url", origin),
         };
         BaseUrl::parse_named(&name, &base_url.value, allow_http).map(Some)
+    }
+
+    /// Names the place that the value of `key` is from.
+    fn place(&self, key: &str, origin: &Origin) -> String {
+        let profile = match origin {
+            Origin::Flag(flag) => return format!("`{flag}`"),
+            Origin::Variable(variable) => return (*variable).to_owned(),
+            Origin::File(profile) => profile,
+            Origin::Prompt | Origin::Default => &self.profile,
+        };
+        let config = self.config.as_deref().unwrap_or(Path::new(""));
+        // A pipe cannot be read again.
+        let text = config.is_file().then(|| file::read_text(config).ok());
+        let text = text.flatten().unwrap_or_default();
+        let line = line_of(&text, &["profiles", profile, key]);
+        let line = line.map_or_else(String::new, |line| format!(" on line {line}"));
+        let config = config.display();
+        format!("`profiles.{profile}.{key}`{line} in the config file `{config}`")
     }
 
     /// Replaces the secret with one that was typed.
@@ -233,12 +255,7 @@ impl Settings {
                 format!("change {variable}, or unset it to use the default"),
             ),
             Origin::File(_) | Origin::Prompt | Origin::Default => {
-                let config = self.config.as_deref().unwrap_or(Path::new(""));
-                let message = format!(
-                    "invalid value for `profiles.{}.{key}` in the config file `{}`",
-                    self.profile,
-                    config.display()
-                );
+                let message = format!("invalid value for {}", self.place(key, origin));
                 Failure::new(Kind::Usage, message).hint(format!("it must be {expected}"))
             }
         }
@@ -406,7 +423,8 @@ mod tests {
             assert_eq!((options.parallel, options.retries), (9, 8));
             assert_eq!(options.retry_wait, Duration::from_secs(7));
             assert_eq!(options.timeout, Duration::from_secs(6));
-            assert_eq!(options.ca_cert.as_deref(), Some(Path::new("ca.pem")));
+            let ca_cert = options.ca_cert.map(|file| file.path);
+            assert_eq!(ca_cert.as_deref(), Some(Path::new("ca.pem")));
             assert!(options.allow_http);
         }
     }

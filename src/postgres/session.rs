@@ -133,7 +133,7 @@ impl Connector {
         if security == Security::Disable {
             self.connect_with(&config, tokio_postgres::NoTls).await
         } else {
-            let tls = tls::connector(address, self.options.ca_cert.as_deref())?;
+            let tls = tls::connector(address, self.options.ca_cert.as_ref())?;
             self.connect_with(&config, tls).await
         }
     }

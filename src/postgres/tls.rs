@@ -15,14 +15,16 @@ use rustls_platform_verifier::Verifier;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Security, TableAddress};
-use crate::client::certificates::{lacks_authorities, no_authorities, read_certificates};
+use crate::client::certificates::{
+    CertificateFile, lacks_authorities, no_authorities, read_certificates,
+};
 use crate::client::crypto;
 use crate::error::{Failure, Kind};
 
 /// Prepares the security that `address` requires; `also` is an additional authority to trust.
 pub(super) fn connector(
     address: &TableAddress,
-    also: Option<&Path>,
+    also: Option<&CertificateFile>,
 ) -> Result<MakeRustlsConnect, Failure> {
     let provider = Arc::new(crypto::provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -65,7 +67,11 @@ fn only(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
     let mut roots = RootCertStore::empty();
-    for certificate in read_certificates(path)? {
+    let file = CertificateFile {
+        path: path.to_owned(),
+        place: "sslrootcert in the address, or PGSSLROOTCERT".to_owned(),
+    };
+    for certificate in read_certificates(&file)? {
         roots.add(certificate).map_err(unprepared)?;
     }
     let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));

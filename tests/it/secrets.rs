@@ -48,7 +48,7 @@ fn a_secret_is_at_most_64_kib() {
     ] {
         let line = format!("client_secret_command = \"{line}\"");
         let home = Home::with(&profile(&server, &line));
-        let words = ["`client_secret_command`", "it printed more than 64 KiB"];
+        let words = ["client_secret_command`", "it printed more than 64 KiB"];
         refused(&fetch(&home).output(), &words);
     }
     assert_no_requests(server);

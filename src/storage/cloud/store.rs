@@ -70,8 +70,8 @@ impl Cloud {
     /// Connects to buckets as `options` say, and as the variables of each cloud do.
     pub(crate) fn new(options: &ClientOptions) -> Result<Self, Failure> {
         let mut certificates = Vec::new();
-        if let Some(path) = &options.ca_cert {
-            for der in read_certificates(path)? {
+        if let Some(file) = &options.ca_cert {
+            for der in read_certificates(file)? {
                 certificates.push(Certificate::from_der(&der).map_err(|error| {
                     Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
                 })?);

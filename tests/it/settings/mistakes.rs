@@ -8,6 +8,45 @@ use super::{Home, SECRET, VARIABLES, access, fetch, fetched, profile, refused, s
 use crate::harness::{Run, Server, run, trayscan};
 
 #[test]
+fn a_wrong_value_names_where_it_came_from() {
+    const ACCESS: &str = "base_url = \"https://a.example\"\nclient_id = \"a\"\n";
+    let secret = format!("{ACCESS}client_secret = \"hunter2\"\n");
+    for (text, line) in [
+        ("base_url = \"nonsense\"\nclient_id = \"a\"\n".to_owned(), 2),
+        (format!("{ACCESS}client_secret_file = \"/nope\"\n"), 4),
+        (format!("{ACCESS}client_secret_command = \"exit 3\"\n"), 4),
+        (format!("{secret}ca_cert = \"/nope\"\n"), 5),
+        (format!("{secret}parallel = 0\n"), 5),
+        (format!("{secret}timeout = \"0s\"\n"), 5),
+    ] {
+        let home = Home::with(&format!("[profiles.default]\n{text}"));
+        let key = text.lines().nth(line - 2).unwrap();
+        let (key, _) = key.split_once(" = ").unwrap();
+        let file = home.config();
+        let place = format!(
+            "`profiles.default.{key}` on line {line} in the config file `{}`",
+            file.display()
+        );
+        refused(&home.run(&["export", "-f", "csv"]), &[&place]);
+    }
+    for (flag, variable, file) in [
+        ("--ca-cert", "TRAYSCAN_CA_CERT", secret.as_str()),
+        (
+            "--client-secret-file",
+            "TRAYSCAN_CLIENT_SECRET_FILE",
+            ACCESS,
+        ),
+    ] {
+        let home = Home::with(&format!("[profiles.default]\n{file}"));
+        let mut command = home.command(&["export", "-f", "csv", flag, "/nope"]);
+        refused(&command.output(), &[&format!("`/nope` (`{flag}`)")]);
+        let mut command = home.command(&["export", "-f", "csv"]);
+        let ended = command.env(variable, "/nope").output();
+        refused(&ended, &[&format!("`/nope` ({variable})")]);
+    }
+}
+
+#[test]
 fn unknown_names_in_the_file_are_reported_with_the_known_ones() {
     for (text, words) in [
         (
