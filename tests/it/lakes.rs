@@ -54,6 +54,23 @@ fn a_lake_is_verified_as_one_set() {
 }
 
 #[test]
+fn files_of_an_earlier_export_that_the_manifest_lacks_are_told() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let [_, template, manifest] = make_lake(&server, &folder);
+    let ask = |args: &[&str]| export(&server, args).expect(0).stderr;
+    let words = "in the lake but not in its manifest";
+    let again = ["-o", &template, "--manifest", &manifest, "--start", "2025"];
+    let told = ask(&again);
+    assert!(told.contains(words), "{told}");
+    let whole = ask(&again[..4]);
+    assert!(!whole.contains(words), "{whole}");
+    // Without a manifest, nothing says which files belong together.
+    let plain = ask(&["-o", &template, "--start", "2025"]);
+    assert!(!plain.contains(words), "{plain}");
+}
+
+#[test]
 fn dates_replace_the_manifest_of_a_lake() {
     let server = Server::start(&[]);
     let folder = Folder::new();

@@ -324,15 +324,13 @@ impl OpenOutputs {
             None => (None, known, digest),
         };
         let mut removed = 0;
-        if let Some(template) = destination
-            .template
-            .as_ref()
-            .filter(|_| args.output.only_changed)
-        {
-            let others = lake::remove_others(template, known, &written, storage);
-            removed = others.context(
-                "the new files were written, but a file without batches could not be removed",
-            )?;
+        if let (Some(template), true) = (&destination.template, self.manifest.is_some()) {
+            if args.output.only_changed {
+                let others = lake::remove_others(template, known, &written, storage);
+                removed = others.context(
+                    "the new files were written, but a file without batches could not be removed",
+                )?;
+            }
             let kept = kept.iter().flatten().map(|file| file.path.clone());
             let files = written.iter().map(|file| file.path.clone()).chain(kept);
             lake::warn_of_strays(template, &files.collect());

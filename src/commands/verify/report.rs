@@ -275,7 +275,7 @@ impl VerifyReport {
                 "{file} contains {} more than once",
                 batches(self.repeated.count)
             ))
-            .hint("every batch must appear once: export it again"),
+            .hint("every batch must appear once: export it again, into an empty folder if it has several files"),
             _ if !self.matches_claim() => {
                 failure(format!("{file} does not match its own embedded digest"))
                     .hint("it was modified after the export: export it again")
