@@ -57,6 +57,9 @@ def is_decimal(text):
 
 def date(text):
     match = re.fullmatch(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8})(\.[0-9]+)?(Z|\+00:00)", text)
+    if not match:
+        # For Excel: a blank, and no zone.
+        match = re.fullmatch(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8})(\.[0-9]+)?()", text)
     return match[1] + (match[2] or "").rstrip("0").rstrip(".") + "Z" if match else text
 
 
