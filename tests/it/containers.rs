@@ -240,6 +240,23 @@ fn cells_for_excel_keep_their_apostrophe() {
 }
 
 #[test]
+fn a_comma_in_a_date_for_excel_is_text_if_numbers_have_a_point() {
+    let date = b"2026-05-01 06:00:00";
+    for (args, separator, is_equal) in [
+        (&["--excel"][..], '.', true),
+        (&["--excel"], ',', false),
+        (&["--excel", "--decimal-comma"], ',', true),
+    ] {
+        let export = Exported::new("a.csv", args);
+        let cell = format!("\"2026-05-01 06:00:00{separator}0\"");
+        let altered = replaced(&export.bytes, 0, date, cell.as_bytes());
+        let [_, compared] = export.verify(&altered);
+        let code = if is_equal { 0 } else { 7 };
+        assert_eq!(compared.code, Some(code), "{args:?}: {compared:?}");
+    }
+}
+
+#[test]
 fn ambiguous_lines_are_refused() {
     let export = Exported::new("a.csv", &[]);
     let at = |from: &str, to: &str| replaced(&export.bytes, 0, from.as_bytes(), to.as_bytes());

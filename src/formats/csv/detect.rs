@@ -7,6 +7,7 @@ use csv::{ReaderBuilder, StringRecord};
 
 use super::dialect::FORMULA;
 use super::excel_dates::from_excel;
+use super::lines::LineChecker;
 use crate::batch::{COLUMNS, Column, FieldType, Timestamp, find_column, is_number};
 use crate::formats::record::{ReadError, RecordPlace};
 
@@ -43,7 +44,8 @@ impl DetectedDialect {
         layout: Option<&[usize]>,
     ) -> Result<Option<Self>, ReadError> {
         let marked = head.starts_with(MARK);
-        if head.strip_prefix(MARK).unwrap_or(head).is_empty() {
+        let rows = head.strip_prefix(MARK).unwrap_or(head);
+        if rows.is_empty() {
             return Ok(None);
         }
         let samples: Vec<(u8, Vec<StringRecord>)> = candidates(default_delimiter)
@@ -57,7 +59,11 @@ impl DetectedDialect {
         }
         let all: Vec<usize> = (0..COLUMNS.len()).collect();
         let layout = layout.unwrap_or(&all);
-        let Some(delimiter) = detect_without_header(&samples, layout) else {
+        // With a wrong delimiter, quotes are often in the middle of a cell.
+        let has_cells = |sample: &(u8, _)| LineChecker::new(sample.0).check(rows).is_ok();
+        let (likely, others): (Vec<_>, Vec<_>) = samples.into_iter().partition(has_cells);
+        let delimiter = detect_without_header(&likely, layout);
+        let Some(delimiter) = delimiter.or_else(|| detect_without_header(&others, layout)) else {
             return Err(ReadError::Broken {
                 place: Some(RecordPlace::Line(1)),
                 why: format!(

@@ -92,18 +92,22 @@ impl Dialect {
         let is_quoted =
             memchr3(b'"', b'\r', b'\n', bytes).is_some() || memchr(self.delimiter, bytes).is_some();
         if is_quoted {
-            row.push(b'"');
-            for part in text.split_inclusive('"') {
-                row.extend_from_slice(part.as_bytes());
-                if part.ends_with('"') {
-                    row.push(b'"');
-                }
-            }
-            row.push(b'"');
-        } else {
-            row.extend_from_slice(text.as_bytes());
+            return self.quoted_cell(row, text);
         }
+        row.extend_from_slice(bytes);
         row.push(self.delimiter);
+    }
+
+    /// Adds a cell in quotes and the delimiter after it to `row`.
+    pub(super) fn quoted_cell(&self, row: &mut Vec<u8>, text: &str) {
+        row.push(b'"');
+        for part in text.split_inclusive('"') {
+            row.extend_from_slice(part.as_bytes());
+            if part.ends_with('"') {
+                row.push(b'"');
+            }
+        }
+        row.extend_from_slice(&[b'"', self.delimiter]);
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn read(
         let row = CsvRow {
             record: &record,
             dialect: &dialect,
-            comma: separator == Separator::Comma,
+            separator,
         };
         let record = Record {
             values: &row,
@@ -158,15 +158,16 @@ impl Separator {
 struct CsvRow<'a> {
     record: &'a StringRecord,
     dialect: &'a DetectedDialect,
-    /// Whether decimals have a comma.
-    comma: bool,
+    separator: Separator,
 }
 
 impl Values for CsvRow<'_> {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         let cell = self.record.get(self.dialect.cells[column]?)?;
         if self.dialect.excel && COLUMNS[column].kind == FieldType::Date {
-            if let Some(date) = from_excel(cell) {
+            // With decimal points, spreadsheets read a comma in a date as text.
+            let is_text = self.separator == Separator::Point && cell.contains(',');
+            if let Some(date) = from_excel(cell).filter(|_| !is_text) {
                 return Some(Cow::Owned(date));
             }
             if let Some(text) = cell.strip_prefix('\'').filter(|text| looks_like_one(text)) {
@@ -175,7 +176,8 @@ impl Values for CsvRow<'_> {
         }
         // An empty cell is null.
         let text = Some(self.dialect.unescape(cell)).filter(|text| !text.is_empty())?;
-        let decimal = self.comma && COLUMNS[column].kind == FieldType::Decimal;
+        let has_comma = self.separator == Separator::Comma;
+        let decimal = has_comma && COLUMNS[column].kind == FieldType::Decimal;
         Some(
             decimal
                 .then(|| with_point(text))

@@ -95,7 +95,16 @@ impl Row {
     fn add(&mut self, batch: &Batch, object: &[u8], column: usize, rule: CopyRule) {
         if rule == CopyRule::Never || !self.copy(batch, object, column, rule) {
             let cell = self.cell(batch, column);
-            self.dialect.cell(&mut self.bytes, &cell);
+            // Without a header, a separator in a date could be taken for the delimiter.
+            let is_unclear = COLUMNS[column].kind == FieldType::Date
+                && self.dialect.excel
+                && !self.dialect.header
+                && cell.contains(['.', ',']);
+            if is_unclear {
+                self.dialect.quoted_cell(&mut self.bytes, &cell);
+            } else {
+                self.dialect.cell(&mut self.bytes, &cell);
+            }
         }
     }
 
@@ -137,9 +146,7 @@ impl Row {
                 Cow::Owned(text.replace('.', ","))
             }
             FieldType::Date if self.dialect.excel && batch.typed(column).is_some() => {
-                // Without a header, a comma in the first cell could be taken for the delimiter.
-                let has_comma = self.dialect.decimal_comma && self.dialect.header;
-                let date = to_excel(&text, has_comma);
+                let date = to_excel(&text, self.dialect.decimal_comma);
                 date.map_or(text, Cow::Owned)
             }
             FieldType::Date if self.dialect.excel && looks_like_one(&text) => {
