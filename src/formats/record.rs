@@ -63,6 +63,10 @@ pub(crate) struct FileInfo {
     /// writes such values.
     pub(crate) wrong_type: Option<String>,
     pub(crate) embedded_digest: Option<EmbeddedDigest>,
+    /// The first figure beside the batches that they do not give.
+    pub(crate) wrong_figure: Option<String>,
+    /// Why such figures were not checked.
+    pub(crate) unchecked_figures: Option<String>,
 }
 
 impl FileInfo {
@@ -78,6 +82,8 @@ impl FileInfo {
             }
         }
         self.wrong_type = self.wrong_type.or(other.wrong_type);
+        self.wrong_figure = self.wrong_figure.or(other.wrong_figure);
+        self.unchecked_figures = self.unchecked_figures.or(other.unchecked_figures);
         self.unended |= other.unended;
         if self.schema != other.schema {
             self.schema = Schema::Fixed;

@@ -9,6 +9,15 @@ pub(crate) struct CropSummary {
     pub(crate) total: CropRow,
     /// What the figures are, line by line.
     pub(crate) notes: Vec<String>,
+    /// The name of the time zone of days and weeks.
+    pub(crate) zone: &'static str,
+}
+
+impl CropSummary {
+    /// Returns whether each crop has its own row.
+    pub(crate) fn lists_all(&self) -> bool {
+        self.crops.iter().all(|crop| crop.name != CropName::Others)
+    }
 }
 
 /// The figures of one crop. Numbers are rounded to two digits, and `None` if no batch has a value.

@@ -11,6 +11,7 @@ use zip::write::SimpleFileOptions;
 use crate::batch::COLUMNS;
 use crate::formats::record::{FileInfo, ReadError, RecordHandler};
 use crate::formats::{self, record};
+use crate::verify::workbook;
 
 /// Records to read from one file: a few bytes may stand for millions.
 const MAX_RECORDS: usize = 5000;
@@ -78,7 +79,7 @@ pub fn csv(data: &[u8]) {
 /// A workbook never causes a panic, and has the same records if its cells are not in the notation of an export. Input
 /// that is no zip archive becomes the sheet of a workbook.
 pub fn xlsx(data: &[u8]) {
-    let read = |book: Vec<u8>| records(|each| formats::xlsx::read(Cursor::new(book), each));
+    let read = |book: Vec<u8>| records(|each| workbook::read(Cursor::new(book), each));
     if data.starts_with(b"PK") {
         let _ = read(data.to_vec());
         return;
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(count(read), 4);
         let sheet = seed("xlsx/types.xml").expect("a seed");
         let sheet = Cursor::new(workbook(&sheet));
-        assert_eq!(count(records(|each| formats::xlsx::read(sheet, each))), 1);
+        assert_eq!(count(records(|each| workbook::read(sheet, each))), 1);
         let parquet = file(&seed("parquet/usual.parquet").expect("a seed"));
         let read = records(|each| formats::parquet::read(parquet, each));
         assert_eq!(count(read), 2);

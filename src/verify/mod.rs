@@ -11,6 +11,7 @@
 mod archive;
 mod lake;
 pub(crate) mod source;
+pub(crate) mod workbook;
 
 mod compare;
 mod flaws;

@@ -10,12 +10,13 @@ use tempfile::SpooledTempFile;
 
 use super::archive;
 use super::lake::Lake;
+use super::workbook;
 use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
 use crate::error::{Failure, Kind};
 use crate::formats::detect::{self, DetectedFormat, Packing};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
-use crate::formats::{csv, json, parquet, sqlite, xlsx};
+use crate::formats::{csv, json, parquet, sqlite};
 use crate::postgres::{TableAddress, TableReader};
 use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::sqlite::has_archive_id;
@@ -339,7 +340,7 @@ impl SourceFile {
             return parquet::read(self.input.file()?, each);
         }
         if detect::is_zip(&head) {
-            return xlsx::read(BufReader::new(self.input.rewound()?), each);
+            return workbook::read(BufReader::new(self.input.rewound()?), each);
         }
         let info = read_text(&head, &mut bytes, extension.as_deref(), layout, each)?;
         if let Some(digest) = bytes.finish()? {
@@ -388,7 +389,7 @@ fn read_lake(
         source.is_hashed = digests.is_some();
         let name = source.name().to_owned();
         let mut has_enough = false;
-        let info = source.read(layout, &mut |record| {
+        let mut info = source.read(layout, &mut |record| {
             let flow = each(record).map_err(|failure| {
                 let message = format!("{name}: {failure}");
                 failure.with_message(message)
@@ -396,6 +397,9 @@ fn read_lake(
             has_enough = flow == ControlFlow::Break(());
             Ok(flow)
         })?;
+        if let Some(wrong) = &mut info.wrong_figure {
+            *wrong = format!("{name}: {wrong}");
+        }
         all = Some(match all {
             None => info,
             Some(all) => all.merge(info),

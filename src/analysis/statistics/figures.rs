@@ -1,13 +1,15 @@
 //! The figures of a group of batches.
 
+use std::borrow::Cow;
+
 use rust_decimal::Decimal;
 
 use super::distribution::Distribution;
 use super::round::divide;
 use super::value::{ExactValue, FRACTION};
 use crate::batch::{
-    Batch, COEFFICIENT_OF_VARIATION, GERMINATION_RATE, NUMBER_OF_IMAGES, SEEDLING_SIZE, Timestamp,
-    USABLE_RATE, WARNINGS,
+    Batch, COEFFICIENT_OF_VARIATION, CREATION_DATE, GERMINATION_RATE, NUMBER_OF_IMAGES,
+    SEEDLING_SIZE, Timestamp, USABLE_RATE, WARNINGS,
 };
 
 /// Counts and metrics of a group of batches.
@@ -63,8 +65,12 @@ pub(crate) enum FieldValue {
 
 impl FieldValue {
     pub(crate) fn of(batch: &Batch, column: usize) -> Self {
-        batch.typed(column).map_or(Self::Nothing, |text| {
-            ExactValue::parse(&text).map_or(Self::Beyond, Self::Value)
+        Self::parse(batch.typed(column).as_deref())
+    }
+
+    fn parse(text: Option<&str>) -> Self {
+        text.map_or(Self::Nothing, |text| {
+            ExactValue::parse(text).map_or(Self::Beyond, Self::Value)
         })
     }
 
@@ -78,7 +84,12 @@ impl FieldValue {
 
 impl Measurements {
     pub(crate) fn of(batch: &Batch) -> Self {
-        let images = batch.typed(NUMBER_OF_IMAGES);
+        Self::read(|column| batch.typed(column))
+    }
+
+    /// Takes the text of each column from `typed`, which is `None` if it is null or not valid.
+    pub(crate) fn read<'a>(typed: impl Fn(usize) -> Option<Cow<'a, str>>) -> Self {
+        let images = typed(NUMBER_OF_IMAGES);
         let columns = [
             GERMINATION_RATE,
             USABLE_RATE,
@@ -88,9 +99,9 @@ impl Measurements {
         Self {
             // A number above `u32` is a mistake, and would dominate the mean.
             images: images.and_then(|images| images.parse().ok()),
-            has_warnings: batch.typed(WARNINGS).as_deref() == Some("true"),
-            values: columns.map(|column| FieldValue::of(batch, column)),
-            created: batch.created(),
+            has_warnings: typed(WARNINGS).as_deref() == Some("true"),
+            values: columns.map(|column| FieldValue::parse(typed(column).as_deref())),
+            created: typed(CREATION_DATE).and_then(|text| Timestamp::parse(&text)),
         }
     }
 

@@ -3,9 +3,9 @@
 //! Memory depends on the number of crops and of distinct values, both limited, and not on the number of batches.
 
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use chrono::DateTime;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::analysis::Targets;
 use crate::analysis::judgement::{
@@ -14,7 +14,7 @@ use crate::analysis::judgement::{
 use crate::analysis::statistics::{
     Decimal, Figures, KeyPart, Measurements, Period, Step, two_digits,
 };
-use crate::batch::{Batch, CROP_TYPE, Timestamp, Zone};
+use crate::batch::{Batch, COLUMNS, CROP_TYPE, FieldType, Timestamp, Values, Zone, is_number};
 use crate::formats::{CropName, CropRow, CropSummary};
 use crate::text::one_line;
 
@@ -53,25 +53,38 @@ impl CropFigures {
     }
 
     pub(crate) fn add(&mut self, batch: &Batch) {
-        let measurements = Measurements::of(batch);
+        let name = batch.plain(CROP_TYPE).unwrap_or_default();
+        self.add_measured(&name, &Measurements::of(batch));
+    }
+
+    /// Adds a batch of a file.
+    pub(crate) fn add_values(&mut self, values: &dyn Values) {
+        let typed = |column: usize| {
+            let text = values.plain(column)?;
+            (COLUMNS[column].kind != FieldType::Decimal || is_number(&text)).then_some(text)
+        };
+        let name = values.plain(CROP_TYPE).unwrap_or_default();
+        self.add_measured(&name, &Measurements::read(typed));
+    }
+
+    fn add_measured(&mut self, name: &str, measurements: &Measurements) {
         let week = measurements.created.as_ref().map(|created| {
             let local = self.zone.local(created.second);
             self.history.step.period(local)
         });
         let week = week.filter(|week| self.is_recent(*week));
-        let name = batch.typed(CROP_TYPE).unwrap_or_default();
-        let name = distinct_name(&name);
+        let name = distinct_name(name);
         let crops = &self.history.crops;
         // Batches without a crop have an empty name, and always their own row.
         let is_full = crops.len() >= self.limit && !name.is_empty();
         if is_full && !crops.contains_key(name.as_ref()) {
-            self.others.take(&measurements);
+            self.others.take(measurements);
             return;
         }
         // The number of groups is limited here.
         let _ = self
             .history
-            .add(&name, week.map(Period::first), &measurements);
+            .add(&name, week.map(Period::first), measurements);
         if self.history.groups > self.max_groups {
             self.merge_old();
         }
@@ -156,6 +169,7 @@ impl CropFigures {
             total: row(&total, None, self.zone),
             crops,
             notes,
+            zone: self.zone.name(),
         }
     }
 }
@@ -165,10 +179,8 @@ fn distinct_name(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_NAME || name.chars().nth(MAX_NAME).is_none() {
         return Cow::Borrowed(name);
     }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
     let start: String = name.chars().take(MAX_NAME).collect();
-    Cow::Owned(format!("{start}… #{:016x}", hasher.finish()))
+    Cow::Owned(format!("{start}… #{:016x}", xxh3_64(name.as_bytes())))
 }
 
 fn row(figures: &Figures, judged: Option<&CropJudgement<'_>>, zone: Zone) -> CropRow {

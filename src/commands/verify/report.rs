@@ -34,7 +34,7 @@ pub(super) struct OtherSide {
 }
 
 impl OtherSide {
-    pub(super) fn file(name: &str, scan: &FileScan, scope: Scope) -> Self {
+    fn file(name: &str, scan: &FileScan, scope: Scope) -> Self {
         Self {
             repeated: scan.repeated.clone(),
             lacking: scan.lacking(&scope),
@@ -87,6 +87,8 @@ pub(super) struct VerifyReport {
     /// Columns of the file that are not fields.
     foreign: Vec<String>,
     unknown_fields: UnknownFields,
+    /// A figure beside the batches that they do not give.
+    wrong_figure: Option<String>,
     /// The embedded digest, if nothing else is compared.
     pub(super) claim: Option<EmbeddedDigest>,
     pub(super) manifest: Option<ManifestResult>,
@@ -100,7 +102,7 @@ pub(super) struct VerifyReport {
 
 impl VerifyReport {
     pub(super) fn new(file: &Subject, scan: &FileScan, scope: Scope) -> Self {
-        Self {
+        let mut report = Self {
             file: file.source.name().to_owned(),
             scope,
             columns: verify::listed(scope.columns),
@@ -114,13 +116,30 @@ impl VerifyReport {
             lacking: scan.lacking(&scope),
             foreign: scan.foreign().to_vec(),
             unknown_fields: UnknownFields::Absent,
+            wrong_figure: None,
             claim: None,
             manifest: None,
             other: None,
             same_batches: true,
             differences: None,
             conclusion: None,
-        }
+        };
+        report.check_figures(file.source.name(), scan);
+        report
+    }
+
+    /// Notes a wrong figure beside the batches of `scan`, unless only some fields are compared.
+    fn check_figures(&mut self, name: &str, scan: &FileScan) {
+        let wrong = scan.info.wrong_figure.as_ref().filter(|_| !self.is_partial);
+        let wrong = wrong.map(|wrong| format!("{name}: {wrong}"));
+        self.wrong_figure = self.wrong_figure.take().or(wrong);
+    }
+
+    /// Adds the file that this one is compared with.
+    pub(super) fn add_other(&mut self, name: &str, scan: &FileScan) {
+        self.compare_unknown_fields(&scan.digest, scan.info.keeps_unknown_fields);
+        self.check_figures(name, scan);
+        self.other = Some(OtherSide::file(name, scan, self.scope));
     }
 
     /// Compares the unknown fields with those of the other side; `is_kept` is whether it keeps them.
@@ -142,6 +161,7 @@ impl VerifyReport {
             && self.manifest.as_ref().is_none_or(|manifest| manifest.equal)
             && self.same_batches
             && self.other.as_ref().is_none_or(|other| self.equals(other))
+            && self.wrong_figure.is_none()
     }
 
     fn equals(&self, other: &OtherSide) -> bool {
@@ -292,7 +312,11 @@ impl VerifyReport {
             ))
             .hint("batches were added, changed or removed: export again to get them"),
             (None, Some(other)) => self.other_failure(other),
-            (_, None) => failure(format!("{file} is not equal")),
+            (_, None) => {
+                let wrong = self.wrong_figure.clone();
+                failure(wrong.unwrap_or_else(|| format!("{file} is not equal")))
+                    .hint("it was modified after the export: export it again")
+            }
         })
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::expected::Expected;
 use super::refetch::Refetch;
-use super::report::{OtherSide, VerifyReport};
+use super::report::VerifyReport;
 use super::subject::{Subject, warn_of_oddities};
 use super::tables;
 use crate::batch::filter::Fields;
@@ -179,8 +179,7 @@ fn compare_with_file(file: &mut Subject, mut other: RecordSource) -> Result<Veri
         scan.info.check_types(file.source.name(), false)?;
         other_scan.info.check_types(other.name(), false)?;
         let mut report = VerifyReport::new(file, &scan, scope);
-        report.compare_unknown_fields(&other_scan.digest, other_scan.info.keeps_unknown_fields);
-        report.other = Some(OtherSide::file(other.name(), &other_scan, scope));
+        report.add_other(other.name(), &other_scan);
         if scan.has_ids() && other_scan.has_ids() {
             report.add_comparison(comparison, file)?;
         }

@@ -87,6 +87,11 @@ pub(super) fn warn_of_oddities(name: &str, scan: &FileScan) {
             names.join(", ")
         ));
     }
+    if let Some(why) = &scan.info.unchecked_figures {
+        terminal::note(&format!(
+            "{name}: the sheet `Summary` was not checked: {why}"
+        ));
+    }
     if scan.info.unended {
         log::warn!("{name}: the last line has no line ending; the file may be cut short");
     }

@@ -4,6 +4,12 @@
 //! notation of an export, and takes all others from calamine. It checks the zip archive and the XML itself, because
 //! calamine accepts workbooks that other programs refuse or read differently.
 
+mod excel_date;
 pub(crate) mod read;
+mod summary;
 pub(crate) mod write;
-pub(crate) use read::read;
+pub(crate) use read::Workbook;
+
+/// The sheet with figures, and the one that describes the export.
+const SUMMARY: &str = "Summary";
+const ABOUT: &str = "About";

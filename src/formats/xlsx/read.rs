@@ -18,76 +18,144 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use calamine::{DataRef, Reader as _, Xlsx, XlsxCellReader, XlsxError};
 use chrono::{DateTime, Datelike as _, Timelike as _};
 use zip::ZipArchive;
 
+use super::summary::{SummaryCell, summary_cells};
+use super::{ABOUT, SUMMARY};
 use crate::batch::{
-    BATCH_ID, COLUMNS, Column, FieldType, PlainRow, Timestamp, find_column, find_heading, is_number,
+    BATCH_ID, COLUMNS, Column, FieldType, PlainRow, Timestamp, Zone, find_column, find_heading,
+    is_number,
 };
 use crate::formats::record::{
     EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema,
     parse_digest_version,
 };
+use crate::formats::summary::CropSummary;
 use crate::terminal;
+use crate::text::brief;
 use package::{Package, SheetFacts};
 use usual::{NumberFormats, UsualCell, UsualCells, UsualContent, UsualStep};
 
 /// The sheet of batches; further ones have a number after this name.
 const SHEET: &str = "Batches";
-/// The sheet with figures, which is never read.
-const SUMMARY: &str = "Summary";
-/// The sheet that describes them, and how many of its rows are read.
-const ABOUT: &str = "About";
+/// The number of rows of the sheet `About` that are read.
 const ABOUT_ROWS: u32 = 64;
 const DAY: f64 = 86_400_000_000.0;
 /// The number of 1970-01-01 in days.
 const EPOCH: i64 = 25_569;
 
-/// Reads the batches of the workbook in `bytes`.
-pub(crate) fn read(
-    mut bytes: impl Read + Seek,
-    each: &mut RecordHandler<'_>,
-) -> Result<FileInfo, ReadError> {
-    let package = zip_limits::check(&mut bytes)?;
-    let file = RefCell::new(bytes);
-    let mut book = catch_panic(|| Xlsx::new(SharedReader::new(&file)))?;
-    if book.has_1904_epoch() {
-        return Err(ReadError::Foreign {
-            why: "is a workbook that counts dates from 1904, which is not supported".to_owned(),
-            hint: "export the same batches again, or as csv",
-        });
-    }
-    let mut info = FileInfo::default();
-    let mut count = 0;
-    for name in sheets(&book.sheet_names())? {
-        let mut sheet = SheetReader::new(&package, &name, &mut info, count)?;
-        let cells = catch_panic(|| book.worksheet_cells_reader(&name))?;
-        if sheet.read(&file, cells, each)? == ControlFlow::Break(()) {
-            return Ok(info);
+/// An open workbook.
+pub(crate) struct Workbook<R: Read + Seek> {
+    package: Package,
+    file: Rc<RefCell<R>>,
+    book: Xlsx<BufReader<SharedReader<R>>>,
+    about: About,
+}
+
+impl<R: Read + Seek> Workbook<R> {
+    pub(crate) fn open(mut bytes: R) -> Result<Self, ReadError> {
+        let package = zip_limits::check(&mut bytes)?;
+        let file = Rc::new(RefCell::new(bytes));
+        let mut book = catch_panic(|| Xlsx::new(SharedReader::new(&file)))?;
+        if book.has_1904_epoch() {
+            return Err(ReadError::Foreign {
+                why: "is a workbook that counts dates from 1904, which is not supported".to_owned(),
+                hint: "export the same batches again, or as csv",
+            });
         }
-        count = sheet.finish()?;
+        let about = About::read(&mut book)?;
+        Ok(Self {
+            package,
+            file,
+            book,
+            about,
+        })
     }
-    info.embedded_digest = embedded_digest(&mut book)?;
-    check_readable(&mut book, SUMMARY)?;
-    check_readable(&mut book, ABOUT)?;
-    Ok(info)
+
+    /// Returns when the batches were requested, in seconds since 1970, and the time zone of the sheet `Summary`.
+    pub(crate) fn origin(&self) -> Option<(i64, Zone)> {
+        // Without its own line, it is the usual one.
+        let zone = self.about.zone.as_deref().map_or("UTC", |zone| zone);
+        self.about.asked.zip(Zone::parse(zone).ok())
+    }
+
+    /// Reads the batches.
+    pub(crate) fn read(&mut self, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
+        let mut info = FileInfo::default();
+        let mut count = 0;
+        let book = &mut self.book;
+        for name in sheets(&book.sheet_names())? {
+            let mut sheet = SheetReader::new(&self.package, &name, &mut info, count)?;
+            let cells = catch_panic(|| book.worksheet_cells_reader(&name))?;
+            if sheet.read(&self.file, cells, each)? == ControlFlow::Break(()) {
+                return Ok(info);
+            }
+            count = sheet.finish()?;
+        }
+        info.embedded_digest = self.about.digest.take();
+        each_cell(book, SUMMARY, |_, _| Ok(()))?;
+        Ok(info)
+    }
+
+    /// Returns whether there are figures to check.
+    pub(crate) fn has_summary(&self) -> bool {
+        self.book.sheet_names().iter().any(|name| name == SUMMARY)
+    }
+
+    /// Returns the first cell of the sheet `Summary` that does not show these figures, in words.
+    pub(crate) fn wrong_figure(
+        &mut self,
+        summary: &CropSummary,
+    ) -> Result<Option<String>, ReadError> {
+        let mut expected = summary_cells(summary);
+        let mut wrong = None;
+        each_cell(&mut self.book, SUMMARY, |place, value| {
+            let cell = expected.remove(&place);
+            let kind = match cell {
+                Some(SummaryCell::Day(_)) => FieldType::Date,
+                _ => FieldType::Text,
+            };
+            let shown = text(kind, value).unwrap_or_default();
+            let right = cell.map(|cell| cell.to_string()).unwrap_or_default();
+            if shown != unescape(&right) {
+                wrong.get_or_insert_with(|| difference(place, &shown, &right));
+            }
+            Ok(())
+        })?;
+        let lost = expected.pop_first();
+        let lost = lost.map(|(place, cell)| difference(place, "", &cell.to_string()));
+        Ok(wrong.or(lost))
+    }
+}
+
+/// Says what a cell of the sheet `Summary` shows, and what is right.
+fn difference(place: (u32, u32), shown: &str, right: &str) -> String {
+    let [shown, right] = [shown, right].map(|text| match text {
+        "" => "nothing".to_owned(),
+        text => format!("`{}`", brief(text)),
+    });
+    let cell = cell_name(place);
+    format!("the sheet `{SUMMARY}` shows {shown} in {cell}, but the batches give {right}")
 }
 
 /// A reader of a file that others read as well, with a position of its own.
-struct SharedReader<'a, R> {
-    file: &'a RefCell<R>,
+struct SharedReader<R> {
+    file: Rc<RefCell<R>>,
     position: u64,
 }
 
-impl<'a, R: Read + Seek> SharedReader<'a, R> {
-    fn new(file: &'a RefCell<R>) -> BufReader<Self> {
+impl<R: Read + Seek> SharedReader<R> {
+    fn new(file: &Rc<RefCell<R>>) -> BufReader<Self> {
+        let file = Rc::clone(file);
         BufReader::new(Self { file, position: 0 })
     }
 }
 
-impl<R: Read + Seek> Read for SharedReader<'_, R> {
+impl<R: Read + Seek> Read for SharedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut file = self.file.borrow_mut();
         file.seek(SeekFrom::Start(self.position))?;
@@ -97,7 +165,7 @@ impl<R: Read + Seek> Read for SharedReader<'_, R> {
     }
 }
 
-impl<R: Read + Seek> Seek for SharedReader<'_, R> {
+impl<R: Read + Seek> Seek for SharedReader<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let mut file = self.file.borrow_mut();
         file.seek(SeekFrom::Start(self.position))?;
@@ -147,8 +215,8 @@ impl<'a> SheetReader<'a> {
     /// Reads all cells. `cells` are only used from the first that is not in the notation of an export.
     fn read<R: Read + Seek>(
         &mut self,
-        file: &RefCell<R>,
-        mut cells: XlsxCellReader<'_, BufReader<SharedReader<'_, R>>>,
+        file: &Rc<RefCell<R>>,
+        mut cells: XlsxCellReader<'_, BufReader<SharedReader<R>>>,
         each: &mut RecordHandler<'_>,
     ) -> Result<ControlFlow<()>, ReadError> {
         let formats = NumberFormats::new(cells.styles());
@@ -179,7 +247,7 @@ impl<'a> SheetReader<'a> {
     /// Reads the cells as long as they are in the notation of an export.
     fn read_usual<R: Read + Seek>(
         &mut self,
-        file: &RefCell<R>,
+        file: &Rc<RefCell<R>>,
         formats: &NumberFormats,
         each: &mut RecordHandler<'_>,
     ) -> Result<UsualEnd, ReadError> {
@@ -315,11 +383,17 @@ fn is_shortest(number: &str) -> bool {
         && whole.len() <= 15
 }
 
-/// Checks that other programs can read the cells of a sheet without batches, if it is there.
-fn check_readable(book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> Result<(), ReadError> {
+/// Reads the cells of a sheet without batches, if it is there.
+fn each_cell(
+    book: &mut Xlsx<impl Read + Seek>,
+    sheet: &str,
+    mut each: impl FnMut((u32, u32), &DataRef<'_>) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
     if book.sheet_names().iter().any(|name| name == sheet) {
         let mut cells = catch_panic(|| book.worksheet_cells_reader(sheet))?;
-        while catch_panic(|| cells.next_cell())?.is_some() {}
+        while let Some(cell) = catch_panic(|| cells.next_cell())? {
+            each(cell.get_position(), cell.get_value())?;
+        }
     }
     Ok(())
 }
@@ -412,31 +486,46 @@ fn catch_panic<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, Read
     }
 }
 
-/// Reads the digest that the workbook contains.
-fn embedded_digest(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<EmbeddedDigest>, ReadError> {
-    if !book.sheet_names().iter().any(|name| name == ABOUT) {
-        return Ok(None);
+/// What the sheet `About` says.
+#[derive(Default)]
+struct About {
+    digest: Option<EmbeddedDigest>,
+    /// When the batches were requested, in seconds since 1970.
+    asked: Option<i64>,
+    zone: Option<String>,
+}
+
+impl About {
+    fn read(book: &mut Xlsx<impl Read + Seek>) -> Result<Self, ReadError> {
+        let mut about = Self::default();
+        let (mut label, mut batches, mut set_digest, mut digest_version) =
+            (String::new(), None, None, None);
+        each_cell(book, ABOUT, |place, value| {
+            let as_text = || text(FieldType::Text, value).unwrap_or_default();
+            match (place, label.as_str()) {
+                ((ABOUT_ROWS.., _), _) => {}
+                ((_, 0), _) => label = as_text(),
+                ((_, 1), "Batches") => batches = as_text().parse().ok(),
+                ((_, 1), "Set digest") => set_digest = Some(as_text()),
+                ((_, 1), "Digest version") => digest_version = Some(as_text()),
+                ((_, 1), "Asked (UTC)") => {
+                    let asked = text(FieldType::Date, value);
+                    let asked = asked.and_then(|asked| Timestamp::parse(&asked));
+                    about.asked = asked.map(|asked| asked.second);
+                }
+                ((_, 1), "Time zone") => about.zone = Some(as_text()),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        about.digest = set_digest.map(|set_digest| EmbeddedDigest {
+            batches,
+            digest_version: parse_digest_version(digest_version.as_deref()),
+            set_digest,
+            unknown_fields_digest: None,
+        });
+        Ok(about)
     }
-    let mut cells = catch_panic(|| book.worksheet_cells_reader(ABOUT))?;
-    let (mut label, mut batches, mut set_digest, mut digest_version) =
-        (String::new(), None, None, None);
-    while let Some(cell) = catch_panic(|| cells.next_cell())? {
-        let value = text(FieldType::Text, cell.get_value()).unwrap_or_default();
-        match (cell.get_position(), label.as_str()) {
-            ((ABOUT_ROWS.., _), _) => break,
-            ((_, 0), _) => label = value,
-            ((_, 1), "Batches") => batches = value.parse().ok(),
-            ((_, 1), "Set digest") => set_digest = Some(value),
-            ((_, 1), "Digest version") => digest_version = Some(value),
-            _ => {}
-        }
-    }
-    Ok(set_digest.map(|set_digest| EmbeddedDigest {
-        batches,
-        digest_version: parse_digest_version(digest_version.as_deref()),
-        set_digest,
-        unknown_fields_digest: None,
-    }))
 }
 
 /// Returns the sheets of batches, by their names; if there are none, the first sheet that is not one of the others.

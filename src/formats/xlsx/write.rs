@@ -10,7 +10,6 @@ mod summary;
 // The content of a cell: text that XML can carry, links, dates in days, formats and widths.
 mod cell;
 mod escapes;
-mod excel_date;
 mod styles;
 mod web_address;
 
@@ -157,6 +156,7 @@ impl Xlsx {
                 export: &self.info,
                 version: outcome.version.unwrap_or_default(),
                 extracted: &self.extracted,
+                zone: outcome.summary.map(|summary| summary.zone),
                 digest: outcome.digest,
                 columns: &self.fields.columns,
                 link_limit: self.limits.1,

@@ -227,6 +227,9 @@ fn very_many_crops_share_a_row() {
     let notes = book.sheet("Summary");
     let last = notes.rows().next_back().unwrap()[0].to_string();
     assert!(last.contains("the first 1000 that arrived"), "{last}");
+    let ended = run(&["verify", &book.path("a.xlsx")]).expect(0);
+    let why = "the sheet `Summary` was not checked: it does not list all crops";
+    assert!(ended.stderr.contains(why), "{ended:?}");
     // Too many to be readable on one page.
     let sheet = book.part("xl/worksheets/sheet2.xml");
     assert!(sheet.contains("fitToHeight=\"0\""), "{sheet:.2000}");
@@ -296,6 +299,91 @@ fn with(book: &[u8], part: &str, changes: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[test]
+fn verify_computes_its_figures_again() {
+    const SUMMARY: &str = "xl/worksheets/sheet2.xml";
+    // Midnight in Kiritimati is ten hours before that in UTC.
+    let late = [("batch_creation_date", "\"2026-05-01T12:00:00Z\"")];
+    let zone = ["--time-zone", "Pacific/Kiritimati"];
+    let book = Book::of(&[&late, &[("warnings", "true")]], &zone);
+    let path = book.path("b.xlsx");
+    let verify = |bytes: &[u8], args: &[&str]| {
+        fs::write(&path, bytes).unwrap();
+        run(&[&["verify", &path], args].concat())
+    };
+    let against = ["--against", &book.path("a.xlsx")];
+    verify(&book.bytes, &[]).expect(0);
+    verify(&book.bytes, &against).expect(0);
+    let forged = |from: &str, to: &str| with(&book.bytes, SUMMARY, &[(from, to)]);
+    for (bytes, shown) in [
+        (
+            forged("<v>87.5</v>", "<v>1</v>"),
+            "shows `1` in F2, but the batches give `87.5`",
+        ),
+        (
+            forged("<v>87.5</v>", ""),
+            "shows nothing in F2, but the batches give `87.5`",
+        ),
+        (
+            forged("<v>46144</v>", "<v>46143</v>"),
+            "shows `2026-05-01T00:00:00Z` in L2, but the batches give `2026-05-02",
+        ),
+        (
+            forged("All crops", "Every crop"),
+            "shows `Every crop` in A3, but the batches give `All crops`",
+        ),
+        (forged("Change (points)", "Growth"), "shows `Growth` in N1"),
+        (forged("Newest week", "Oldest week"), "shows `Oldest week"),
+    ] {
+        for args in [&[][..], &against] {
+            let ended = verify(&bytes, args).expect(7);
+            assert!(ended.stderr.contains(shown), "{shown}: {ended:?}");
+        }
+        let ended = verify(&bytes, &["--against", against[1], "--format", "json"]).expect(7);
+        assert_eq!(ended.json()["equal"], json!(false));
+        // Only these were asked for.
+        verify(&bytes, &["--fields", "batch_id", "--against", against[1]]).expect(0);
+    }
+    // Other batches are listed, whatever the figures are.
+    let other = with(
+        &book.bytes,
+        "xl/worksheets/sheet1.xml",
+        &[("<v>87.5</v>", "<v>7</v>")],
+    );
+    let ended = verify(&other, &against).expect(7);
+    assert!(ended.stdout.contains("changed: 2 batches"), "{ended:?}");
+    assert!(!ended.stderr.contains("Summary"), "{ended:?}");
+    // In another time zone, the first scan was a day before.
+    let about = with(
+        &book.bytes,
+        "xl/worksheets/sheet3.xml",
+        &[("Kiritimati", "Honolulu")],
+    );
+    let ended = verify(&about, &[]).expect(7);
+    assert!(
+        ended.stderr.contains("shows `2026-05-01T00:00:00Z` in K2"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn verify_says_why_it_does_not_check_figures() {
+    let book = Book::of(&[&[]], &["--fields", "batch_id,crop_type"]);
+    let ended = run(&["verify", &book.path("a.xlsx")]).expect(0);
+    let why = "the sheet `Summary` was not checked: the workbook lacks `batch_creation_date`";
+    assert!(ended.stderr.contains(why), "{ended:?}");
+    let invalid = [("crop_type", "7"), ("warnings", "\"true\"")];
+    let book = Book::of(&[&invalid], &["--lenient"]);
+    let ended = run(&["verify", &book.path("a.xlsx")]).expect(0);
+    let why = "the sheet `Summary` was not checked: some values have the wrong type";
+    assert!(ended.stderr.contains(why), "{ended:?}");
+    // Valid for a figure or not at all.
+    let odd = [("crop_type", "7"), ("avg_germination_rate", "\"+5\"")];
+    let book = Book::of(&[&odd, &[]], &["--lenient"]);
+    let ended = run(&["verify", &book.path("a.xlsx")]).expect(0);
+    assert!(!ended.stderr.contains("Summary"), "{ended:?}");
+}
+
+#[test]
 fn its_rows_are_never_batches() {
     const WORKBOOK: &str = "xl/workbook.xml";
     let book = Book::of(&[&[], &[]], &[]);
@@ -306,9 +394,6 @@ fn its_rows_are_never_batches() {
     };
     let sheets = "<sheet name=\"Batches\" sheetId=\"1\" r:id=\"rId1\"/><sheet name=\"Summary\" sheetId=\"2\" r:id=\"rId2\"/>";
     let renamed = |to: &str| with(&book.bytes, WORKBOOK, &[(sheets, to)]);
-    // Other figures are no other batches.
-    let figures = [("<v>87.5</v>", "<v>1</v>")];
-    verify(with(&book.bytes, "xl/worksheets/sheet2.xml", &figures)).expect(0);
     // The place does not matter: the sheet of batches is found by its name.
     let moved = "<sheet name=\"Summary\" sheetId=\"2\" r:id=\"rId2\"/><sheet name=\"Batches\" sheetId=\"1\" r:id=\"rId1\"/>";
     verify(renamed(moved)).expect(0);

@@ -3,11 +3,12 @@
 use rust_xlsxwriter::{Format, FormatAlign, Workbook, Worksheet, XlsxError};
 
 use super::escapes::escape;
-use super::excel_date::excel_date;
 use super::styles::{CellStyles, heading, prepare_printing};
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
 use crate::formats::ExportInfo;
+use crate::formats::xlsx::ABOUT;
+use crate::formats::xlsx::excel_date::excel_date;
 
 /// What the sheet says about the export.
 pub(super) struct AboutInfo<'a> {
@@ -15,6 +16,8 @@ pub(super) struct AboutInfo<'a> {
     /// The version of the interface; empty if unknown.
     pub(super) version: &'a str,
     pub(super) extracted: &'a str,
+    /// The time zone of the figures, if there are any.
+    pub(super) zone: Option<&'a str>,
     pub(super) digest: Option<&'a SetDigest>,
     pub(super) columns: &'a [usize],
     /// The most links of one sheet, and the number of links that were written as plain text for that reason.
@@ -29,7 +32,7 @@ pub(super) fn write(
     styles: &CellStyles,
 ) -> Result<(), XlsxError> {
     let sheet = book.add_worksheet_with_constant_memory()?;
-    prepare_printing(sheet.set_name("About")?);
+    prepare_printing(sheet.set_name(ABOUT)?);
     for (place, width) in (0..).zip([28, 84, 10, 32]) {
         sheet.set_column_width(place, width)?;
     }
@@ -48,6 +51,7 @@ pub(super) fn write(
     if let Some(moment) = excel_date(info.extracted) {
         about.number("Asked (UTC)", moment.days, &styles.second)?;
     }
+    about.text("Time zone", info.zone.unwrap_or_default(), styles)?;
     if let Some(digest) = info.digest {
         // No disk can store more than 15 digits of batches.
         #[allow(clippy::cast_precision_loss)]

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
 use super::escapes::{escape, has_foreign};
-use super::excel_date::{ExcelDate, excel_date};
 use super::web_address::WebAddresses;
 use crate::batch::{ANALYSIS_LINK, Batch, COLUMNS, Column, FieldType, exact_float};
+use crate::formats::xlsx::excel_date::{ExcelDate, excel_date};
 use crate::text;
 
 /// The longest text of a cell, in UTF-16 units.

@@ -5,31 +5,13 @@ use rust_xlsxwriter::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::excel_date::excel_date;
 use super::styles::{CellStyles, heading, prepare_printing};
-use crate::formats::{CropName, CropRow, CropSummary};
+use crate::formats::CropSummary;
+use crate::formats::xlsx::SUMMARY;
+use crate::formats::xlsx::summary::{
+    COLUMNS, CROP, FIRST_SCAN, LAST_SCAN, RowKind, SummaryCell, SummaryRow, VERDICT, summary_rows,
+};
 
-/// The headings of the columns after the first, and the width of each in characters.
-const COLUMNS: [(&str, f64); 14] = [
-    ("Batches", 9.0),
-    ("Usable % (median)", 9.0),
-    ("Usable % (lower quartile)", 9.5),
-    ("Usable % (upper quartile)", 9.5),
-    ("Germination % (median)", 13.0),
-    ("Gap (points)", 8.5),
-    ("CV % (median)", 9.0),
-    ("Size mm² (median)", 10.0),
-    ("Batches with warnings", 10.0),
-    (FIRST_SCAN, 14.5),
-    (LAST_SCAN, 14.5),
-    ("Usable % (newest week)", 10.0),
-    ("Change (points)", 9.0),
-    (VERDICT, 13.0),
-];
-const CROP: &str = "Crop";
-const FIRST_SCAN: &str = "First scan";
-const LAST_SCAN: &str = "Last scan";
-const VERDICT: &str = "Verdict";
 /// The least and the most characters that the first column has room for.
 const NAME_WIDTH: [usize; 2] = [14, 40];
 /// The height of the header in points: three lines.
@@ -41,52 +23,48 @@ const ONE_PAGE: usize = 60;
 /// Adds the sheet `Summary` to the workbook.
 pub(super) fn write(book: &mut Workbook, summary: &CropSummary) -> Result<(), XlsxError> {
     let sheet = book.add_worksheet_with_constant_memory()?;
-    sheet.set_name("Summary")?.set_freeze_panes(1, 1)?;
+    sheet.set_name(SUMMARY)?.set_freeze_panes(1, 1)?;
     prepare_printing(sheet).set_repeat_rows(0, 0)?;
     if summary.crops.len() <= ONE_PAGE {
         sheet.set_print_fit_to_pages(1, 1);
     }
+    let rows = summary_rows(summary);
     sheet.set_row_height(0, HEADER_HEIGHT)?;
-    let columns = [(CROP, name_width(summary))].into_iter().chain(COLUMNS);
     let left = heading();
     let right = heading().set_align(FormatAlign::Right).set_indent(0);
-    for (place, (title, width)) in (0..).zip(columns) {
+    for (place, (title, width)) in (0..).zip(COLUMNS) {
         let is_left = matches!(title, CROP | FIRST_SCAN | LAST_SCAN | VERDICT);
+        let width = if title == CROP {
+            name_width(&rows)
+        } else {
+            width
+        };
         sheet.set_column_width(place, width)?;
         let format = if is_left { &left } else { &right };
         sheet.write_string_with_format(0, place, title, format)?;
     }
-    let mut row = 0;
-    let usual = RowStyles::new(&Format::new());
-    for crop in &summary.crops {
-        row += 1;
-        let (name, is_crop) = label(&crop.name);
-        let style = if is_crop {
-            &usual.cells.text
+    let bold = Format::new().set_bold().set_border_top(FormatBorder::Thin);
+    let [usual, bold] = [Format::new(), bold].map(|base| RowStyles::new(&base));
+    for (row, SummaryRow { kind, cells }) in (1..).zip(&rows).filter_map(present) {
+        if *kind == RowKind::Total {
+            // Otherwise, Excel marks each `007` as an error.
+            sheet.ignore_error_range(1, 0, row - 1, 0, IgnoreError::NumberStoredAsText)?;
+        }
+        let styles = if *kind == RowKind::Total {
+            &bold
         } else {
-            &usual.aside
+            &usual
         };
-        sheet.write_string_with_format(row, 0, name, style)?;
-        write_figures(sheet, row, crop, &usual)?;
-    }
-    if summary.crops.is_empty() {
-        row += 1;
-        sheet.write_string_with_format(row, 0, "no batches", &usual.aside)?;
-    } else {
-        // Otherwise, Excel marks each `007` as an error.
-        sheet.ignore_error_range(1, 0, row, 0, IgnoreError::NumberStoredAsText)?;
-        row += 1;
-        let bold = Format::new().set_bold().set_border_top(FormatBorder::Thin);
-        let bold = RowStyles::new(&bold);
-        sheet.write_string_with_format(row, 0, "All crops", &bold.cells.text)?;
-        write_figures(sheet, row, &summary.total, &bold)?;
-        row += 1;
-        for note in &summary.notes {
-            row += 1;
-            sheet.write_string_with_format(row, 0, note, &usual.note)?;
+        for (place, cell) in (0..).zip(cells) {
+            let format = styles.format(*kind, place, cell);
+            write_cell(sheet, (row, place), cell, format)?;
         }
     }
     Ok(())
+}
+
+fn present((row, cells): (u32, &Option<SummaryRow>)) -> Option<(u32, &SummaryRow)> {
+    Some((row, cells.as_ref()?))
 }
 
 /// The formats of a row.
@@ -113,85 +91,52 @@ impl RowStyles {
             cells,
         }
     }
-}
 
-/// Writes the cells of a row after the first.
-fn write_figures(
-    sheet: &mut Worksheet,
-    row: u32,
-    crop: &CropRow,
-    styles: &RowStyles,
-) -> Result<(), XlsxError> {
-    let cells = &styles.cells;
-    // No disk can store more than 15 digits of batches.
-    #[allow(clippy::cast_precision_loss)]
-    let [batches, warnings] = [crop.batches, crop.warnings].map(|count| Some(count as f64));
-    let numbers = [
-        (1, batches, &cells.integer),
-        (2, crop.usable_rate, &cells.decimal),
-        (3, crop.usable_rate_low, &cells.decimal),
-        (4, crop.usable_rate_high, &cells.decimal),
-        (5, crop.germination_rate, &cells.decimal),
-        (6, crop.gap, &cells.decimal),
-        (7, crop.coefficient_of_variation, &cells.decimal),
-        (8, crop.seedling_size, &cells.decimal),
-        (9, warnings, &cells.integer),
-    ];
-    for (place, number, format) in numbers {
-        write_number(sheet, (row, place), number, format)?;
-    }
-    for (place, day) in [(10, &crop.first), (11, &crop.last)] {
-        let date = day
-            .as_ref()
-            .map(|day| excel_date(&format!("{day}T00:00:00Z")));
-        match (date, day) {
-            (Some(None), Some(day)) => {
-                sheet.write_string_with_format(row, place, day, &cells.text)?;
-            }
-            (date, _) => {
-                let days = date.flatten().map(|date| date.days);
-                write_number(sheet, (row, place), days, &styles.date)?;
-            }
+    fn format(&self, kind: RowKind, place: u16, cell: &SummaryCell) -> &Format {
+        match cell {
+            SummaryCell::Text(_) if kind == RowKind::Note => &self.note,
+            SummaryCell::Text(_) if kind == RowKind::Aside && place == 0 => &self.aside,
+            SummaryCell::Text(text) if place > 0 && text == "down" => &self.down,
+            SummaryCell::Text(_) => &self.cells.text,
+            SummaryCell::Count(_) => &self.cells.integer,
+            SummaryCell::Number(_) | SummaryCell::Blank => &self.cells.decimal,
+            SummaryCell::Day(day) if SummaryCell::days(day).is_none() => &self.cells.text,
+            SummaryCell::Day(_) => &self.date,
         }
     }
-    write_number(sheet, (row, 12), crop.newest_usable_rate, &cells.decimal)?;
-    write_number(sheet, (row, 13), crop.change, &cells.decimal)?;
-    let format = if crop.verdict == "down" {
-        &styles.down
-    } else {
-        &cells.text
-    };
-    sheet.write_string_with_format(row, 14, crop.verdict, format)?;
-    Ok(())
 }
 
-fn write_number(
+fn write_cell(
     sheet: &mut Worksheet,
     (row, place): (u32, u16),
-    number: Option<f64>,
+    cell: &SummaryCell,
     format: &Format,
 ) -> Result<(), XlsxError> {
-    match number {
-        Some(number) => sheet.write_number_with_format(row, place, number, format),
-        None => sheet.write_blank(row, place, format),
+    match cell {
+        SummaryCell::Blank => sheet.write_blank(row, place, format),
+        SummaryCell::Text(text) => sheet.write_string_with_format(row, place, text, format),
+        SummaryCell::Count(number) | SummaryCell::Number(number) => {
+            sheet.write_number_with_format(row, place, *number, format)
+        }
+        SummaryCell::Day(day) => match SummaryCell::days(day) {
+            Some(days) => sheet.write_number_with_format(row, place, days, format),
+            None => sheet.write_string_with_format(row, place, day, format),
+        },
     }
     .map(drop)
 }
 
-/// Returns what stands in the first column, and whether it is the name of a crop.
-fn label(name: &CropName) -> (String, bool) {
-    match name {
-        // The only characters that a line may have and XML cannot store.
-        CropName::Named(name) => (name.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"), true),
-        CropName::Absent => ("no crop given".to_owned(), false),
-        CropName::Others => ("all other crops".to_owned(), false),
-    }
-}
-
 /// Returns the width of the first column, in digits.
 #[allow(clippy::cast_precision_loss, reason = "it has a limit")]
-fn name_width(summary: &CropSummary) -> f64 {
-    let widths = summary.crops.iter().map(|crop| label(&crop.name).0.width());
+fn name_width(rows: &[Option<SummaryRow>]) -> f64 {
+    let names = rows
+        .iter()
+        .flatten()
+        .filter(|row| row.kind != RowKind::Note);
+    let widths = names.filter_map(|row| match row.cells.first() {
+        Some(SummaryCell::Text(name)) => Some(name.width()),
+        _ => None,
+    });
     let [least, most] = NAME_WIDTH;
     widths.max().unwrap_or(0).clamp(least, most) as f64 + 2.5
 }
