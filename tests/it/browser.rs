@@ -225,6 +225,7 @@ parent.postMessage(JSON.stringify({
       outside: texts.filter(e => box(e).left < frame.left - 1 || box(e).right > frame.right + 1).map(e => e.textContent),
     };
   }),
+  goals: [...document.querySelectorAll('.spark .target')].map(e => e.checkVisibility()),
   silent: [...document.querySelectorAll('svg')].filter(svg => !svg.closest('figure') && svg.getAttribute('aria-hidden') !== 'true').length,
   headings: [...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].map(e => Number(e.localName[1])),
   tables: [...document.querySelectorAll('table')].map(table => ({
@@ -368,6 +369,7 @@ fn a_year_works_offline_on_phone_desktop_and_paper() {
         let charts = measured["charts"].as_array().unwrap();
         assert_eq!(charts.len(), 12 + 3, "crops; cells, scatter, boxes");
         assert_eq!(measured["tables"].as_array().unwrap().len(), 6);
+        assert_eq!(measured["goals"], json!([true]), "the target of Tomato");
     }
     let pages = pages_on_paper(&browser, &html);
     assert!((1..=3).contains(&pages), "{pages} pages");

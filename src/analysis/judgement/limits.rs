@@ -117,8 +117,8 @@ impl<'a> Limits<'a> {
         reasons
     }
 
-    /// Returns whether any batch of a step with these figures needs attention.
-    pub(crate) fn needs_attention(&self, step: &Figures) -> bool {
+    /// Returns the reasons of all batches of a step with these figures, the most serious first.
+    pub(crate) fn all_reasons(&self, step: &Figures) -> Vec<Reason> {
         // Each reason depends on one value, so the extremes are enough.
         let extremes = BatchValues {
             usable_rate: step.usable_rate.distribution.min(),
@@ -126,7 +126,7 @@ impl<'a> Limits<'a> {
             variation: step.coefficient_of_variation.distribution.max(),
             has_warning: step.warnings > 0,
         };
-        !self.reasons(&extremes).is_empty()
+        self.reasons(&extremes)
     }
 
     /// Returns how many points `rate` is below the target or the usual rate of its crop.

@@ -40,6 +40,8 @@ pub(crate) struct CropJudgement<'a> {
     pub(crate) missed: Vec<MissedTarget>,
     /// Whether a batch of the step needs attention.
     pub(crate) has_attention: bool,
+    /// Whether a batch of the step failed.
+    pub(crate) has_failure: bool,
 }
 
 /// A target that the median of the newest step misses.
@@ -133,12 +135,14 @@ impl<'a> CropJudgement<'a> {
         let none = Figures::default();
         let rates = |figures: &'_ Figures| figures.usable_rate.distribution.clone();
         let limits = Limits::new(crop, period, target);
+        let reasons = newest.map_or_else(Vec::new, |newest| limits.all_reasons(newest));
         Self {
             comparison: CropComparison::of(&rates(newest.unwrap_or(&none)), &rates(&before)),
             missed: target
                 .zip(newest)
                 .map_or_else(Vec::new, |(target, newest)| missed(target, newest)),
-            has_attention: newest.is_some_and(|newest| limits.needs_attention(newest)),
+            has_attention: !reasons.is_empty(),
+            has_failure: reasons.first().is_some_and(|reason| reason.is_failure()),
             name,
             history: crop,
             newest,
@@ -167,24 +171,33 @@ impl<'a> CropJudgement<'a> {
         self.comparison.verdict == Verdict::Down
     }
 
-    /// The sort key: down, below target, judged, not judged, absent; then the largest loss first.
+    /// Returns whether it is not judged, but has failures.
+    pub(crate) fn has_unjudged_failure(&self) -> bool {
+        self.comparison.verdict == Verdict::TooFew && self.has_failure
+    }
+
+    /// The sort key: down, below target, not judged but with failures, judged, not judged, absent; then the largest loss
+    /// first.
     fn order(&self) -> (u8, Decimal, Reverse<u64>, &'a str) {
+        const BELOW_TARGET: u8 = 1;
+        const ABSENT: u8 = 5;
         let change = self.comparison.change.unwrap_or(Decimal::ZERO);
         let rank = match self.comparison.verdict {
-            _ if self.newest.is_none() => 4,
+            _ if self.newest.is_none() => ABSENT,
             Verdict::Down => 0,
-            _ if !self.missed.is_empty() => 1,
-            Verdict::Up | Verdict::Usual => 2,
-            Verdict::TooFew => 3,
+            _ if !self.missed.is_empty() => BELOW_TARGET,
+            _ if self.has_unjudged_failure() => 2,
+            Verdict::Up | Verdict::Usual => 3,
+            Verdict::TooFew => 4,
         };
         let shortfall = self.missed.iter().filter_map(|missed| {
             let distance = missed.median.checked_sub(missed.target)?;
             Some(-distance.abs())
         });
         let loss = match rank {
-            1 => shortfall.min().unwrap_or(change),
+            BELOW_TARGET => shortfall.min().unwrap_or(change),
             // The most recent first.
-            4 => self
+            ABSENT => self
                 .last
                 .map_or(Decimal::ZERO, |(last, _)| Decimal::from(-last.first())),
             _ => change,

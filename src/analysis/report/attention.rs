@@ -35,6 +35,8 @@ pub(super) struct Attention {
     pub(super) count: u64,
     /// The number of batches of the newest step that failed.
     pub(super) failed: u64,
+    /// The crop of these, if they are of one.
+    pub(super) failed_crop: Option<String>,
     /// Whether not all batches of the newest step were looked at.
     pub(super) is_incomplete: bool,
     /// Batches of older steps, newest first.
@@ -54,13 +56,20 @@ pub(super) struct AttentionCrop {
     pub(super) name: String,
     /// How many of how many batches.
     pub(super) count: String,
-    /// Says that the whole crop is down: all its batches are listed in a line.
+    /// Says that the crop is down: all its batches are listed in a line.
     pub(super) down: Option<String>,
     pub(super) shown: Vec<AttentionRow>,
     /// Folded away.
     pub(super) more: Vec<AttentionRow>,
     /// The number of batches without a row.
     pub(super) left_out: u64,
+}
+
+impl AttentionCrop {
+    /// Returns the CSS class of its lists: those of a crop that is down are side by side.
+    pub(super) fn class(&self) -> &'static str {
+        if self.down.is_some() { "inline" } else { "" }
+    }
 }
 
 pub(super) struct AttentionRow {
@@ -93,9 +102,15 @@ impl Attention {
         let in_step = newest.present().filter_map(|crop| crop.newest);
         let in_step: u64 = in_step.map(|figures| figures.batches).sum();
         let mut links = LinkBudget { size: 0 };
+        let failed = now.iter().filter(|flagged| flagged.has_failed());
+        let failed: Vec<&str> = failed.map(|flagged| flagged.scan.crop()).collect();
         let mut attention = Self {
             count: now.iter().filter(|flagged| flagged.has_reason()).count() as u64,
-            failed: now.iter().filter(|flagged| flagged.has_failed()).count() as u64,
+            failed: failed.len() as u64,
+            failed_crop: failed.first().and_then(|first| {
+                let is_same = failed.iter().all(|crop| crop == first);
+                (is_same && !first.is_empty()).then(|| crop_name(first))
+            }),
             is_incomplete: data.recent.count(newest.period) < in_step,
             older_among: data
                 .recent
@@ -146,7 +161,7 @@ impl Attention {
                     let change = crop.comparison.change.unwrap_or_default();
                     let usual = crop.comparison.before.unwrap_or_default();
                     format!(
-                        "The whole crop is down, {} points below its usual {} %. Its batches, the lowest first:",
+                        "The crop is down: its median is {} points below the usual {} %. Its batches, the lowest first:",
                         two_digits(change.abs()),
                         two_digits(usual)
                     )
@@ -211,13 +226,17 @@ impl Flagged<'_> {
             .is_some_and(|reason| reason.is_failure())
     }
 
-    /// Returns its row. In a crop that is down, only a failure or a warning is a reason of its own.
+    /// Returns its row. In a crop that is down, the reasons are short: the line above says what is usual.
     fn row(&self, is_down: bool, links: &mut LinkBudget) -> AttentionRow {
         let scan = self.scan;
         let has_warning = self.reasons.contains(&Reason::Warning);
         let main = self.reasons.first().copied();
-        let main = main.filter(|main| !is_down || main.is_failure() || *main == Reason::Warning);
-        let mut reason = main.map_or_else(String::new, |main| words(main, scan));
+        let mut reason = match main {
+            None => String::new(),
+            Some(Reason::UnusuallyLow(_)) if is_down => "unusually low".to_owned(),
+            Some(Reason::UsableBelowTarget(_)) if is_down => "below target".to_owned(),
+            Some(main) => words(main, scan),
+        };
         if has_warning && main != Some(Reason::Warning) {
             let comma = if reason.is_empty() { "" } else { ", " };
             reason = format!("{reason}{comma}with a warning");

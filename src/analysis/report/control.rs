@@ -8,7 +8,7 @@ use super::gather::ReportData;
 use super::outliers::usual_least;
 use super::recent::Scan;
 use super::svg::{AltText, rounded_out};
-use crate::analysis::statistics::{Control, Decimal, two_digits};
+use crate::analysis::statistics::{Control, Decimal, Period, two_digits};
 use crate::text;
 
 /// The minimum number of values for useful limits.
@@ -18,7 +18,7 @@ const MAX_BATCHES: usize = 100;
 /// The maximum size of all links in the table, in bytes.
 const LINKS_SIZE: usize = 64 * 1024;
 
-pub(super) fn chart(data: &ReportData) -> Option<Chart> {
+pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> {
     let mut crops = data.history.crops.iter();
     let (Some((crop, history)), None) = (crops.next(), crops.next()) else {
         return None;
@@ -34,7 +34,20 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
     }
     batches.reverse();
     let rates: Vec<Decimal> = batches.iter().map(|(_, rate)| *rate).collect();
-    let figures = Control::of(&rates)?;
+    // A crop that fell must not widen its own limits.
+    let is_before = |scan: &Scan| Some(data.history.step.period(scan.created)) < newest;
+    let before = batches.iter().filter(|(scan, _)| is_before(scan)).count();
+    let (base, since) = match rates.get(..before) {
+        Some(before) if before.len() >= MIN_BATCHES => (
+            before,
+            format!(
+                ", of the batches before the newest {}",
+                data.step_words().one
+            ),
+        ),
+        _ => (&rates[..], String::new()),
+    };
+    let figures = Control::of(base)?;
     let is_outside = |rate: Decimal| rate < figures.low || rate > figures.high;
     let outside = rates.iter().filter(|rate| is_outside(**rate)).count() as u64;
     let scanned: Vec<ControlPoint> = batches
@@ -62,7 +75,7 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
         id: "control",
         title: &format!("Usable rate of {crop} in percent, batch by batch in chronological order"),
         description: &format!(
-            "{}. The mean is {mean}, the limits are {low} and {high}; {outside} outside them.",
+            "{}. The mean is {mean}, the limits are {low} and {high}{since}; {outside} outside them.",
             text::count(rates.len() as u64, "batch", "batches"),
         ),
     };
@@ -81,7 +94,7 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
         } else {
             "%, in chronological order".to_owned()
         },
-        legend: legend([&low, &mean, &high], &figures, outside, is_below),
+        legend: legend([&low, &mean, &high], &since, &figures, outside, is_below),
         svg,
         rows_caption: "As a table".to_owned(),
         head: vec!["batch", "created", "usable %", "limits"],
@@ -92,6 +105,7 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
 
 fn legend(
     [low, mean, high]: [&str; 3],
+    since: &str,
     figures: &Control,
     outside: u64,
     is_below: bool,
@@ -104,7 +118,7 @@ fn legend(
         "; one that no rate can reach is not drawn"
     };
     let mut legend = vec![
-        ("mean", format!("mean {mean}")),
+        ("mean", format!("mean {mean}{since}")),
         (
             "limit",
             format!(

@@ -2,10 +2,10 @@
 
 use super::chart::crop_name;
 use super::charts::spark;
-use super::format::{day, figure, short_period, signed, to_f64};
+use super::format::{day, figure, short_period, signed_change, to_f64};
 use super::gather::ReportData;
 use crate::analysis::judgement::{CropJudgement, NewestStep, TargetState, Verdict};
-use crate::analysis::statistics::{Decimal, Figures, Metric, Period, two_digits};
+use crate::analysis::statistics::{Decimal, Figures, Metric, Period, distinct, two_digits};
 use crate::text::thousands;
 
 /// The number of steps in a sparkline.
@@ -17,7 +17,7 @@ const MAX_ROWS: usize = 100;
 pub(super) struct NewestRow {
     pub(super) name: String,
     pub(super) is_unknown: bool,
-    /// The CSS class: `down`, `up`, `usual`, `few` or `absent`.
+    /// The CSS class: `down`, `up`, `usual`, `failed`, `few` or `absent`.
     pub(super) class: &'static str,
     pub(super) batches: String,
     pub(super) usable: String,
@@ -79,6 +79,7 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         Verdict::Down => ("down", "▼", "down"),
         Verdict::Up => ("up", "▲", "up"),
         Verdict::Usual => ("usual", "", "as usual"),
+        Verdict::TooFew if crop.has_failure => ("failed", "", "with failures, too few to compare"),
         Verdict::TooFew => ("few", "", "too few to compare"),
     };
     let none = Figures::default();
@@ -103,9 +104,9 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         is_unknown: crop.name.is_empty(),
         class,
         batches: thousands(figures.batches),
-        usable: median(&figures.usable_rate),
+        usable: usable(figures, limit),
         arrow,
-        change: judged.change.map_or_else(String::new, signed),
+        change: judged.change.map_or_else(String::new, signed_change),
         verdict,
         target: TargetWords::of(crop),
         germination: median(&figures.germination_rate),
@@ -115,6 +116,14 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         spark: spark(&values, limit.map(to_f64)),
         spark_words: spark_words(steps, &medians),
         last: last.filter(|_| crop.newest.is_none()).map(day),
+    }
+}
+
+/// Returns the median usable rate, with more digits if it would look like a target that it misses.
+fn usable(figures: &Figures, target: Option<Decimal>) -> String {
+    match (figures.usable_rate.distribution.median(), target) {
+        (Some(median), Some(target)) => distinct(median, target),
+        (median, _) => figure(median),
     }
 }
 

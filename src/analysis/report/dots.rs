@@ -184,9 +184,7 @@ fn legend(
         };
         legend.push((
             "edge",
-            format!(
-                "diamond at the edge, with its number: beyond the scale ({batches}{impossible})"
-            ),
+            format!("diamond with a number: beyond the scale ({batches}{impossible})"),
         ));
     }
     legend

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Datelike as _, NaiveDateTime};
 use rust_decimal::RoundingStrategy;
 
+use crate::analysis::judgement::LEAST_CHANGE;
 use crate::analysis::statistics::{Decimal, Period, Step, distinct, two_digits};
 use crate::text;
 
@@ -91,7 +92,20 @@ pub(super) fn figure(value: Option<Decimal>) -> String {
 
 /// Formats a difference with its sign, such as `−10.49`.
 pub(super) fn signed(difference: Decimal) -> String {
-    let size = two_digits(difference.abs());
+    with_sign(difference, two_digits(difference.abs()))
+}
+
+/// Like [`signed`], with more digits if it would look like the least change that counts.
+pub(super) fn signed_change(change: Decimal) -> String {
+    let size = change.abs();
+    if size < LEAST_CHANGE {
+        with_sign(change, distinct(size, LEAST_CHANGE))
+    } else {
+        signed(change)
+    }
+}
+
+fn with_sign(difference: Decimal, size: String) -> String {
     match size.as_str() {
         "0.00" => size,
         _ if difference.is_sign_negative() => format!("−{size}"),

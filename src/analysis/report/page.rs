@@ -10,7 +10,7 @@ use super::crops::{NewestTable, RangeRow, range_rows};
 use super::dots;
 use super::format::{ago, day, minute, period_name};
 use super::gather::ReportData;
-use super::quality::QualityIssue;
+use super::quality::{QualityIssue, similar_crops};
 use super::tiles::{Tile, tiles};
 use super::trends::{Trends, by_attention};
 use super::verdict::VerdictText;
@@ -129,7 +129,7 @@ impl ReportPage {
             attention_lead: attention_lead(&attention, words.one),
             attention,
             tiles: newest.map_or_else(Vec::new, |newest| tiles(data, newest)),
-            control: control::chart(data).filter(|_| !trends.charts.is_empty()),
+            control: control::chart(data, period).filter(|_| !trends.charts.is_empty()),
             trends,
             charts,
             left_out_crops: data.history.crops.len() - range_rows.len(),
@@ -275,9 +275,11 @@ fn findings(data: &ReportData, info: &ReportInfo) -> Vec<QualityIssue> {
         words: words.clone(),
         examples: Vec::new(),
     });
+    let names = data.history.crops.keys().map(String::as_str);
     data.quality
         .findings()
         .into_iter()
+        .chain(similar_crops(names))
         .chain(from_fetch)
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Finds contradictions and gaps in the data. Nothing is corrected.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::format::hide_emails;
 use super::parse::{BatchNumbers, is_percentage};
@@ -229,6 +229,51 @@ impl Quality {
     }
 }
 
+/// Returns the names of crops that look the same: they differ only in case, blanks or invisible characters.
+pub(super) fn similar_crops<'a>(names: impl Iterator<Item = &'a str>) -> Option<QualityIssue> {
+    let mut looks: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names.filter(|name| !name.is_empty()) {
+        let visible = name.chars().filter(|letter| !is_invisible(*letter));
+        let visible: String = visible.collect::<String>().to_lowercase();
+        let words: Vec<&str> = visible.split_whitespace().collect();
+        looks.entry(words.join(" ")).or_default().push(name);
+    }
+    looks.retain(|look, names| names.len() > 1 || look.is_empty());
+    let count = looks.values().map(|names| names.len() as u64).sum();
+    let mut examples: Vec<String> = looks.into_values().flatten().map(quoted).collect();
+    examples.truncate(EXAMPLES);
+    let words = match count {
+        0 => return None,
+        1 => "crop has a name without visible characters",
+        _ => {
+            "crops have names that differ from another only in case, blanks or invisible characters"
+        }
+    };
+    Some(QualityIssue {
+        count,
+        words: words.to_owned(),
+        examples,
+    })
+}
+
+/// Returns a name in quotes, with invisible characters as escapes.
+fn quoted(name: &str) -> String {
+    let mut shown = String::new();
+    for letter in name.chars() {
+        if is_invisible(letter) {
+            shown.extend(letter.escape_unicode());
+        } else {
+            shown.push(letter);
+        }
+    }
+    brief(&format!("\"{shown}\""))
+}
+
+/// Returns whether a character has neither a shape nor a width. Accents have a shape.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
 /// Returns the name of a batch, or its identifier if it has none.
 fn example(batch: &Batch) -> String {
     let name = batch.typed(BATCH_NAME);
@@ -300,6 +345,32 @@ fn hundredths(value: ExactValue) -> Option<i64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn names_that_look_the_same_are_found() {
+        let found = |names: &[&str]| {
+            let issue = similar_crops(names.iter().copied());
+            issue.map(|issue| (issue.count, issue.examples.join(" ")))
+        };
+        assert_eq!(found(&["Tomato", "Leek", "", "Lee k"]), None);
+        assert_eq!(
+            found(&["Tomato", "Leek", "tomato "]),
+            Some((2, r#""Tomato" "tomato ""#.to_owned()))
+        );
+        assert_eq!(
+            found(&["Sweet  pepper", "Sweet pepper", "Sweet\u{200b} pepper"]),
+            Some((
+                3,
+                r#""Sweet  pepper" "Sweet pepper" "Sweet\u{200b} pepper""#.to_owned()
+            ))
+        );
+        assert_eq!(
+            found(&["\u{200b}", "Leek"]),
+            Some((1, r#""\u{200b}""#.to_owned()))
+        );
+        // Accents and vowels are not invisible.
+        assert_eq!(found(&["पालक", "पुलक", "पलक", "e\u{301}", "e"]), None);
+    }
 
     fn number(text: &str) -> Option<ExactValue> {
         let decimal = (!text.is_empty()).then(|| text.parse().expect(text));

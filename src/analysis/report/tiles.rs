@@ -2,7 +2,7 @@
 
 use super::format::signed;
 use super::gather::ReportData;
-use crate::analysis::judgement::{CropJudgement, LEAST_CHANGE, MIN_BATCHES, NewestStep, changed};
+use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, changed};
 use crate::analysis::statistics::{Decimal, Figures, Metric};
 use crate::text::{self, thousands};
 
@@ -11,14 +11,11 @@ pub(super) struct Tile {
     pub(super) value: String,
     pub(super) unit: &'static str,
     pub(super) note: String,
-    /// The CSS class: `better`, `worse` or `same`.
-    pub(super) class: &'static str,
 }
 
 /// A figure whose change is shown.
 struct TileKind {
     name: &'static str,
-    is_higher_better: bool,
     /// The change within one crop.
     change: fn(&Figures, &Figures) -> Option<Decimal>,
 }
@@ -26,17 +23,14 @@ struct TileKind {
 const KINDS: [TileKind; 4] = [
     TileKind {
         name: "Usable",
-        is_higher_better: true,
         change: |newest, before| of(&newest.usable_rate, &before.usable_rate),
     },
     TileKind {
         name: "Germination",
-        is_higher_better: true,
         change: |newest, before| of(&newest.germination_rate, &before.germination_rate),
     },
     TileKind {
         name: "Gap between the two",
-        is_higher_better: false,
         change: |newest, before| {
             let germination = of(&newest.germination_rate, &before.germination_rate)?;
             germination.checked_sub(of(&newest.usable_rate, &before.usable_rate)?)
@@ -44,7 +38,6 @@ const KINDS: [TileKind; 4] = [
     },
     TileKind {
         name: "Size variation (CV)",
-        is_higher_better: false,
         change: |newest, before| {
             let metric = &newest.coefficient_of_variation;
             of(metric, &before.coefficient_of_variation)
@@ -70,7 +63,6 @@ pub(super) fn tiles(data: &ReportData, newest: &NewestStep<'_>) -> Vec<Tile> {
             || format!("of {crops}"),
             |share| format!("of {crops}, {share}"),
         ),
-        class: "same",
     }];
     tiles.extend(KINDS.iter().map(|kind| tile(kind, &present)));
     tiles
@@ -88,26 +80,14 @@ fn tile(kind: &TileKind, crops: &[&CropJudgement<'_>]) -> Tile {
             value: "–".to_owned(),
             unit: "",
             note: format!("not enough batches to compare (at least {MIN_BATCHES} of a crop)"),
-            class: "same",
         };
-    };
-    let class = match mean.is_sign_positive() {
-        _ if mean.abs() < LEAST_CHANGE => "same",
-        rises if rises == kind.is_higher_better => "better",
-        _ => "worse",
-    };
-    let judgement = if class == "same" {
-        "little change"
-    } else {
-        class
     };
     let compared = text::count(changes.len() as u64, "crop", "crops");
     Tile {
         name: kind.name,
         value: signed(mean),
         unit: "points",
-        note: format!("{judgement}, mean of {compared}"),
-        class,
+        note: format!("mean of {compared}"),
     }
 }
 

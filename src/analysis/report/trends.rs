@@ -18,6 +18,8 @@ const MAX_CHARTS: usize = 12;
 /// The data of one chart.
 struct TrendLine {
     name: String,
+    /// Whether it is that of a crop.
+    is_named: bool,
     target: Option<f64>,
     steps: Vec<Option<Spread>>,
     medians: Vec<Option<Decimal>>,
@@ -40,7 +42,6 @@ impl Trends {
         // Oldest first, including those without batches.
         let shown = data.history.last_steps(newest.period, MAX_STEPS);
         let mut lines = lines(newest, &shown);
-        let all = lines.len();
         lines.truncate(MAX_CHARTS);
         let rows = shown.iter().enumerate().map(|(index, period)| {
             let medians = lines.iter().map(|line| line.medians[index]);
@@ -48,7 +49,7 @@ impl Trends {
         });
         Self {
             rows: rows.collect(),
-            note: note(data, &lines, &shown, all),
+            note: note(data, &lines, &shown),
             charts: charts(data, &lines, &shown),
             step: data.step_words().one,
         }
@@ -90,6 +91,7 @@ fn lines(newest: &NewestStep<'_>, shown: &[Period]) -> Vec<TrendLine> {
         let is_empty = steps.iter().all(Option::is_none);
         (!is_empty).then(|| TrendLine {
             name: crop_name(crop.name),
+            is_named: !crop.name.is_empty(),
             target: target.map(to_f64),
             steps,
             medians: medians.collect(),
@@ -156,17 +158,23 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
         .collect()
 }
 
-fn note(data: &ReportData, lines: &[TrendLine], shown: &[Period], all: usize) -> String {
+fn note(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> String {
     let StepWords { one, many } = data.step_words();
     let mut notes = Vec::new();
-    match lines.len() {
-        1 => {}
-        shown if shown < all => notes.push(format!(
-            "{shown} of {all} crops, those that need attention first."
-        )),
-        shown => notes.push(format!(
-            "All {shown} crops, those that need attention first."
-        )),
+    let drawn = lines.iter().filter(|line| line.is_named).count();
+    let unnamed = match lines.len() - drawn {
+        0 => "",
+        _ => " and the batches without a crop",
+    };
+    if lines.len() > 1 {
+        let crops = match data.named_crops() {
+            all if drawn < all => format!("{drawn} of {all} crops"),
+            1 => "The only crop".to_owned(),
+            all => format!("All {all} crops"),
+        };
+        notes.push(format!(
+            "{crops}{unnamed}, those that need attention first."
+        ));
     }
     notes.push(format!(
         "Line: median per {one} over {} {many}; band: the middle half of the batches; orange: the newest {one}. All charts have the same scale; a triangle is below it, with its number.",

@@ -65,12 +65,14 @@ impl VerdictText {
 fn attended(attention: &Attention) -> String {
     let Attention { count, failed, .. } = *attention;
     let needs = text::count(count, "batch needs attention", "batches need attention");
+    let crop = attention.failed_crop.as_ref();
+    let of = crop.map_or_else(String::new, |crop| format!(" of {crop}"));
     match (count, failed) {
         (0, _) => String::new(),
         (_, 0) => needs,
-        (1, _) => "1 batch failed".to_owned(),
-        (count, failed) if count == failed => format!("{} batches failed", thousands(count)),
-        _ => format!("{needs}, {} failed", thousands(failed)),
+        (1, _) => format!("1 batch{of} failed"),
+        (count, failed) if count == failed => format!("{} batches{of} failed", thousands(count)),
+        _ => format!("{needs}, {}{of} failed", thousands(failed)),
     }
 }
 
@@ -117,6 +119,7 @@ fn rest(
         .collect();
     let absent = match absent.as_slice() {
         [] => String::new(),
+        [crop] if crop.name.is_empty() => "no batches without a crop".to_owned(),
         [crop] => format!("no batches of {}", crop_name(crop.name)),
         some => format!("no batches of {} crops", some.len()),
     };

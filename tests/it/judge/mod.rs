@@ -27,7 +27,7 @@ use numbers::common_divisor;
 pub(crate) use field::{Field, Random};
 pub(crate) use json::{assert_verdicts, fields};
 pub(crate) use numbers::{
-    POINT, deviation, in_prose, median, quartile, rounded, rounded_ratio, shortest, units,
+    POINT, deviation, distinct, in_prose, median, quartile, rounded, rounded_ratio, shortest, units,
 };
 pub(crate) use reasons::Flagged;
 
@@ -293,14 +293,20 @@ impl Crop<'_> {
     }
 
     /// Returns its place in the table: down, below a target, judged, not judged, without batches. Among those, the
+    /// Returns whether a batch of the newest step failed.
+    pub(crate) fn has_failure(&self) -> bool {
+        self.attention.iter().any(|flagged| flagged.has_failed)
+    }
+
     /// largest loss is first, or the last step that has batches, then the most batches.
     fn place(&self) -> (u8, i128, usize, String) {
         let rank = match self.verdict {
-            _ if !self.is_present() => 4,
+            _ if !self.is_present() => 5,
             "down" => 0,
             _ if !self.missed.is_empty() => 1,
-            "too_few" => 3,
-            _ => 2,
+            "too_few" if self.has_failure() => 2,
+            "too_few" => 4,
+            _ => 3,
         };
         let distances = self
             .missed
@@ -308,7 +314,7 @@ impl Crop<'_> {
             .map(|(_, value, limit)| (value - limit).abs());
         let loss = match rank {
             1 => -distances.max().unwrap(),
-            4 => -i128::from(self.last.0),
+            5 => -i128::from(self.last.0),
             _ => self.change.unwrap_or(0),
         };
         (

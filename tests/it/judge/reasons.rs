@@ -117,17 +117,17 @@ fn warning(tray: &Tray) -> Option<String> {
 }
 
 impl Flagged<'_> {
-    /// Returns the one short reason that the page shows. If the whole crop is down, that is the reason, and only
-    /// failures and warnings are told.
+    /// Returns the one short reason that the page shows. If the crop is down, it does not say what is usual.
     pub(crate) fn reason(&self, is_down: bool) -> String {
         let Some(first) = self.reasons.first().cloned() else {
             return String::new();
         };
         let is_warning = first.starts_with("warning");
-        let mut parts = Vec::new();
-        if !is_down || self.has_failed || is_warning {
-            parts.push(first);
-        }
+        let mut parts = vec![match first {
+            first if is_down && first.starts_with("unusually low") => "unusually low".to_owned(),
+            first if is_down && first.starts_with("below target") => "below target".to_owned(),
+            first => first,
+        }];
         if self.tray.has_warning && !is_warning {
             parts.push("with a warning".to_owned());
         }
@@ -135,10 +135,10 @@ impl Flagged<'_> {
     }
 
     /// Returns the usable rate as the page shows it. It does not look like the target that it misses.
-    pub(crate) fn rate(&self, crop: &Crop<'_>, is_down: bool) -> String {
+    pub(crate) fn rate(&self, crop: &Crop<'_>) -> String {
         let target = crop.target.and_then(|target| target.usable);
         let first = self.reasons.first();
-        let is_told = !is_down && first.is_some_and(|first| first.starts_with("below target"));
+        let is_told = first.is_some_and(|first| first.starts_with("below target"));
         match (self.tray.usable, target) {
             (None, _) => "no rate".to_owned(),
             (Some(rate), Some(target)) if is_told => format!("{} %", distinct(rate, target)),

@@ -64,7 +64,11 @@ fn failures_are_always_listed() {
     let reasons: Vec<&str> = rows.iter().map(|row| row.reason.as_str()).collect();
     let half = "germination less than half of the usual 87.50 %";
     assert_eq!(reasons, ["nothing germinated", half]);
-    assert!(lead(&html).contains("2 batches failed."), "{}", lead(&html));
+    assert!(
+        lead(&html).contains("2 batches of Tomato failed."),
+        "{}",
+        lead(&html)
+    );
 }
 
 #[test]
@@ -140,10 +144,15 @@ fn crops_follow_in_the_order_of_the_table() {
             ("C", "1 of 3 batches")
         ]
     );
-    // A crop that is down has one line, and its batches need no reason of their own.
-    let line = "The whole crop is down, 20.00 points below its usual 80.00 %. Its batches, the lowest first:";
+    // A crop that is down has one line, and short reasons for its batches.
+    let line = "The crop is down: its median is 20.00 points below the usual 80.00 %. Its batches, the lowest first:";
     assert_eq!(found[0].down.as_deref(), Some(line));
-    assert!(found[0].rows.iter().all(|row| row.reason.is_empty()));
+    assert!(
+        found[0]
+            .rows
+            .iter()
+            .all(|row| row.reason == "unusually low")
+    );
     assert_eq!(found[2].down, None);
     assert_eq!(found[2].rows[0].reason, "warning");
 }
@@ -159,7 +168,7 @@ fn a_crop_that_is_down_is_listed_even_if_no_batch_is() {
     let html = page(&field.service(), &[]);
     let found = attention(&html);
     assert_eq!(found[0].count, "5 batches");
-    let line = "The whole crop is down, 2.50 points below its usual 80.00 %. Its batches, the lowest first:";
+    let line = "The crop is down: its median is 2.50 points below the usual 80.00 %. Its batches, the lowest first:";
     assert_eq!(found[0].down.as_deref(), Some(line));
     let rates: Vec<&str> = found[0].rows.iter().map(|row| row.rate.as_str()).collect();
     assert_eq!(

@@ -183,7 +183,7 @@ fn random_data_is_judged_by_the_rules() {
         let html = check(&field, &rules, &args);
         seen.extend(classes(&html).into_iter().map(str::to_owned));
     }
-    assert_eq!(seen.len(), 5, "{seen:?}");
+    assert_eq!(seen.len(), 6, "{seen:?}");
 }
 
 /// Returns some crops with random rates, many of them in the last days and weeks.

@@ -5,8 +5,8 @@ use chrono::{DateTime, Datelike as _, NaiveDateTime};
 use super::reading::{AttentionCrop, AttentionRow};
 use crate::fake::live::DAY;
 use crate::judge::{
-    Crop, GERMINATION, Newest, POINT, Pick, Rules, Target, Tray, USABLE, VARIATION, in_prose,
-    median, quartile, rounded, rounded_ratio, shortest, values,
+    Crop, GERMINATION, Newest, POINT, Pick, Rules, Target, Tray, USABLE, VARIATION, distinct,
+    in_prose, median, quartile, rounded, rounded_ratio, shortest, values,
 };
 
 const SIZE: Pick = |tray| tray.size;
@@ -115,6 +115,15 @@ fn shown(trays: &[&Tray], pick: Pick) -> String {
     median(&values(trays, pick)).map_or_else(|| "–".to_owned(), rounded)
 }
 
+/// Returns the usable rate of the newest step. It does not look like a target that it misses.
+fn usable(crop: &Crop<'_>) -> String {
+    let target = crop.target.and_then(|target| target.usable);
+    match (median(&values(&crop.newest, USABLE)), target) {
+        (Some(rate), Some(target)) => distinct(rate, target),
+        _ => shown(&crop.newest, USABLE),
+    }
+}
+
 fn gap(trays: &[&Tray]) -> String {
     let [all, usable] = [GERMINATION, USABLE].map(|pick| median(&values(trays, pick)));
     let gap = all.zip(usable).map(|(all, usable)| all - usable);
@@ -132,7 +141,7 @@ pub(super) fn crop_rows(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<Strin
         let target = has_targets.then(|| target(crop));
         let first = [
             crop_name(crop.name).to_owned(),
-            shown(trays, USABLE),
+            usable(crop),
             change(rules, crop),
         ];
         let rest = [
@@ -155,11 +164,17 @@ fn change(rules: &Rules<'_>, crop: &Crop<'_>) -> String {
         let last = day((rules.local)(last.created));
         return format!("no batches, last on {last}");
     }
-    let change = crop.change.map(|change| signed(&rounded(change)));
+    // It does not look like a change that counts.
+    let is_less = |change: i128| change.abs() < 2 * POINT;
+    let change = crop.change.map(|change| match rounded(change) {
+        text if is_less(change) && text.ends_with("2.00") => signed(&shortest(change)),
+        text => signed(&text),
+    });
     match (crop.verdict, change) {
         ("down", Some(change)) => format!("▼ {change}, down"),
         ("up", Some(change)) => format!("▲ {change}, up"),
         ("usual", Some(change)) => format!("{change}, as usual"),
+        _ if crop.has_failure() => "with failures, too few to compare".to_owned(),
         _ => "too few to compare".to_owned(),
     }
 }
@@ -239,11 +254,11 @@ pub(super) fn tiles(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<String>> 
         let change = is_enough.then(|| median(&newest).unwrap() - median(&before).unwrap());
         Some((change?, crop.newest.len() as i128))
     };
-    for (name, is_higher_better, picks) in [
-        ("Usable", true, &[USABLE][..]),
-        ("Germination", true, &[GERMINATION]),
-        ("Gap between the two", false, &[GERMINATION, USABLE]),
-        ("Size variation (CV)", false, &[VARIATION]),
+    for (name, picks) in [
+        ("Usable", &[USABLE][..]),
+        ("Germination", &[GERMINATION]),
+        ("Gap between the two", &[GERMINATION, USABLE]),
+        ("Size variation (CV)", &[VARIATION]),
     ] {
         let of_crop = |crop: &Crop<'_>| {
             let (first, weight) = change(crop, picks[0])?;
@@ -254,12 +269,12 @@ pub(super) fn tiles(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<String>> 
             Some((first - less, weight))
         };
         let changes: Vec<(i128, i128)> = present().filter_map(of_crop).collect();
-        tiles.push(tile(name, is_higher_better, &changes));
+        tiles.push(tile(name, &changes));
     }
     tiles
 }
 
-fn tile(name: &str, is_higher_better: bool, changes: &[(i128, i128)]) -> Vec<String> {
+fn tile(name: &str, changes: &[(i128, i128)]) -> Vec<String> {
     let sum: i128 = changes.iter().map(|(change, weight)| change * weight).sum();
     let weights: i128 = changes.iter().map(|(_, weight)| weight).sum();
     let crops = plural(changes.len(), "crop", "crops");
@@ -269,16 +284,8 @@ fn tile(name: &str, is_higher_better: bool, changes: &[(i128, i128)]) -> Vec<Str
             "not enough batches to compare (at least 3 of a crop)".to_owned(),
         ),
         () => {
-            let judged = match () {
-                () if sum.abs() < 2 * POINT * weights => "little change",
-                () if (sum > 0) == is_higher_better => "better",
-                () => "worse",
-            };
             let mean = signed(&rounded_ratio(sum, weights));
-            (
-                format!("{mean} points"),
-                format!("{judged}, mean of {crops}"),
-            )
+            (format!("{mean} points"), format!("mean of {crops}"))
         }
     };
     vec![name.to_owned(), value, note]
@@ -301,9 +308,9 @@ pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Attention
         let usual = shown(&crop.before, USABLE);
         let rows = listed.iter().map(|flagged| AttentionRow {
             name: flagged.tray.name.clone(),
-            rate: flagged.rate(crop, is_down),
+            rate: flagged.rate(crop),
             reason: flagged.reason(is_down),
-            day: (!is_down).then(|| day((rules.local)(flagged.tray.created))),
+            day: Some(day((rules.local)(flagged.tray.created))),
         });
         let all = plural(crop.newest.len(), "batch", "batches");
         AttentionCrop {
@@ -314,7 +321,7 @@ pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Attention
             },
             down: is_down.then(|| {
                 let points = rounded(crop.change.unwrap().abs());
-                format!("The whole crop is down, {points} points below its usual {usual} %. Its batches, the lowest first:")
+                format!("The crop is down: its median is {points} points below the usual {usual} %. Its batches, the lowest first:")
             }),
             rows: rows.collect(),
         }
@@ -362,7 +369,8 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
         let absent: Vec<&Crop<'_>> = absent.filter(|crop| !crop.before.is_empty()).collect();
         let absent = match absent.as_slice() {
             [] => String::new(),
-            [crop] => format!("no batches of {}", crop_name(crop.name)),
+            [crop] if crop.name.is_empty() => "no batches without a crop".to_owned(),
+            [crop] => format!("no batches of {}", crop.name),
             crops => format!("no batches of {} crops", crops.len()),
         };
         let rise = |crop: &Crop<'_>| format!("{} rose {}", crop_name(crop.name), moved(crop));
@@ -383,12 +391,18 @@ fn counts(newest: &Newest<'_>) -> String {
     let flagged = || newest.crops.iter().flat_map(|crop| &crop.attention);
     let failed = flagged().filter(|flagged| flagged.has_failed).count();
     let all = flagged().count();
+    let crops = newest.crops.iter();
+    let failing: Vec<&Crop<'_>> = crops.filter(|crop| crop.has_failure()).collect();
+    let of = match failing.as_slice() {
+        [crop] if !crop.name.is_empty() => format!(" of {}", crop.name),
+        _ => String::new(),
+    };
     let need = plural(all, "batch needs attention", "batches need attention");
     match (all, failed) {
         (0, _) => String::new(),
         (_, 0) => format!("{need}."),
-        _ if all == failed => format!("{} failed.", plural(all, "batch", "batches")),
-        _ => format!("{need}, {} failed.", thousands(failed)),
+        _ if all == failed => format!("{}{of} failed.", plural(all, "batch", "batches")),
+        _ => format!("{need}, {}{of} failed.", thousands(failed)),
     }
 }
 

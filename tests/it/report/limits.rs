@@ -84,12 +84,15 @@ fn three_standard_errors_are_a_change() {
 
 #[test]
 fn three_batches_on_either_side_are_enough() {
+    // Not enough to judge the crop, but the batches failed.
     let (three, two) = (["80.00"; 3], ["80.00"; 2]);
     assert_eq!(verdict(&["10.00"; 3], &three), "down");
-    assert_eq!(verdict(&["10.00"; 2], &three), "few");
+    assert_eq!(verdict(&["10.00"; 2], &three), "failed");
     assert_eq!(verdict(&["10.00"; 3], &two), "few");
     assert_eq!(verdict(&["10.00"; 3], &["80.00", "80.00", "null"]), "few");
-    assert_eq!(verdict(&["10.00", "10.00", "null"], &three), "few");
+    assert_eq!(verdict(&["10.00", "10.00", "null"], &three), "failed");
+    assert_eq!(verdict(&["70.00"; 2], &three), "few");
+    assert_eq!(verdict(&["70.00"; 3], &two), "few");
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn only_batches_in_the_range_are_compared() {
         let html = page(&nursery, &["--start", start, "--end", "2026-06-07"]);
         let line = attention(&html)[0].down.clone().unwrap();
         assert!(
-            line.contains(&format!("below its usual {usual} %")),
+            line.contains(&format!("below the usual {usual} %")),
             "{line}"
         );
     }

@@ -1,5 +1,7 @@
 //! Values that are left out, and charts.
 
+use std::collections::HashSet;
+
 use tempfile::TempDir;
 
 use super::reading::{facts, findings, parts, plain, rows, section};
@@ -87,6 +89,18 @@ fn dots_are_counted_and_outliers_are_marked() {
     assert!(plain(&far).contains(note), "{}", plain(&far));
     assert_eq!(far.matches("<circle").count(), 12);
     assert_eq!(far.matches("<path class=\"edge now\"").count(), 2);
+    // Each has its place and its number, also if several are beyond the same corner.
+    let many = (0..200).map(|number| rates(&format!("{number}"), "95.00", "90.00", link));
+    let lows = ["0.00", "3.10", "12.30", "33.30"].map(|rate| rates(rate, rate, rate, link));
+    let corner = chart(many.chain(lows).collect());
+    let marks: HashSet<&str> = parts(&corner, "<path class=\"edge now\"", ">")
+        .into_iter()
+        .collect();
+    assert_eq!(marks.len(), 4, "{marks:?}");
+    for number in ["0", "3.1", "12.3", "33.3"] {
+        let label = format!(">{number}</text>");
+        assert_eq!(corner.matches(&label).count(), 1, "{number}: {corner}");
+    }
     // The outliers do not change the scale.
     assert!(
         far.contains(">90</text>") && !far.contains(">20</text>"),
@@ -250,4 +264,16 @@ fn a_page_about_one_crop_has_a_control_chart() {
     );
     let text = plain(&control(&html).unwrap());
     assert!(!text.contains("outside the limits"), "{text}");
+    // A crop that fell in the newest week does not widen its own limits.
+    let fell = (0..40).map(|number| usable(&format!("n{number}"), MADE, "80.00"));
+    let before =
+        (8..24).map(|number| usable(&format!("{number}"), MADE - number * DAY, rate(number)));
+    let text = plain(&control(&page(&nursery(before.chain(fell)), &[])).unwrap());
+    for words in [
+        "mean 90.50, of the batches before the newest week",
+        "limits 87.84 and 93.16",
+        "outside the limits, 40 batches",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }

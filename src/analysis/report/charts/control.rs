@@ -43,13 +43,14 @@ pub(in crate::analysis::report) fn control(
     let last = batches.len().saturating_sub(1);
     let width = (RIGHT - LEFT) / batches.len().max(1) as f64;
     let x = |index: usize| LEFT + width * (index as f64 + 0.5);
-    for (index, anchor, x) in [
-        (0, Anchor::Start, LEFT),
-        (last / 2, Anchor::Middle, x(last / 2)),
-        (last, Anchor::End, RIGHT),
+    for (class, index, anchor, x) in [
+        ("tick", 0, Anchor::Start, LEFT),
+        // There is no room for it on paper.
+        ("tick middle", last / 2, Anchor::Middle, x(last / 2)),
+        ("tick", last, Anchor::End, RIGHT),
     ] {
         if let Some(batch) = batches.get(index) {
-            svg.label("tick", (x, HEIGHT - 6.0), anchor, &batch.day);
+            svg.label(class, (x, HEIGHT - 6.0), anchor, &batch.day);
         }
     }
     for (class, value) in [
@@ -73,7 +74,7 @@ pub(in crate::analysis::report) fn control(
             let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
             svg.area("edge now", &corners, Some(&batch.tooltip));
             if batch.rate < scale.0 || batch.rate > scale.1 {
-                numbers.write(&mut svg, (x, y), batch.rate);
+                numbers.write(&mut svg, (x, y), batch.rate, batch.rate > scale.1);
             }
         } else {
             svg.dot("mark", (x, y), 2.2, Some(&batch.tooltip));

@@ -22,12 +22,18 @@ pub(super) const ROW: f64 = 26.0;
 /// The maximum width of a name beside a bar, in em.
 const NAME_WIDTH: f64 = 7.9;
 
-/// Writes the numbers of values that are drawn at the edge of a chart, unless they would overlap.
+/// Writes the numbers of values that are drawn at the edge of a chart. Those that would overlap move away from the edge.
 pub(super) struct EdgeNumbers {
     written: Vec<(f64, f64)>,
     left: f64,
     right: f64,
 }
+
+/// The room for a number.
+const NUMBER_WIDTH: f64 = 30.0;
+const NUMBER_HEIGHT: f64 = 12.0;
+/// The maximum number of steps that a number moves.
+const MAX_MOVES: u32 = 20;
 
 impl EdgeNumbers {
     /// `left` and `right` are the ends of the chart.
@@ -39,25 +45,36 @@ impl EdgeNumbers {
         }
     }
 
-    /// Writes `value` beside its mark at `place`.
-    pub(super) fn write(&mut self, svg: &mut Svg, (x, y): (f64, f64), value: f64) {
-        const WIDTH: f64 = 30.0;
-        const HEIGHT: f64 = 12.0;
-        let (anchor, start) = if x + WIDTH + 8.0 > self.right {
-            (Anchor::End, (x - 8.0 - WIDTH).max(self.left))
+    /// Writes `value` beside its mark at `place`, or further up; down if `is_high`. Returns the height where it stands; `None` if
+    /// there is no room.
+    pub(super) fn write(
+        &mut self,
+        svg: &mut Svg,
+        (x, y): (f64, f64),
+        value: f64,
+        is_high: bool,
+    ) -> Option<f64> {
+        let (anchor, start) = if x + NUMBER_WIDTH + 8.0 > self.right {
+            (Anchor::End, (x - 8.0 - NUMBER_WIDTH).max(self.left))
         } else {
             (Anchor::Start, x + 8.0)
         };
-        let overlaps = |(other_x, other_y): &(f64, f64)| {
-            (other_x - start).abs() < WIDTH && (other_y - y).abs() < HEIGHT
+        let step = if is_high {
+            NUMBER_HEIGHT
+        } else {
+            -NUMBER_HEIGHT
         };
-        if self.written.iter().any(overlaps) {
-            return;
-        }
+        let is_free = |y: &f64| {
+            !self.written.iter().any(|(other_x, other_y)| {
+                (other_x - start).abs() < NUMBER_WIDTH && (other_y - y).abs() < NUMBER_HEIGHT
+            })
+        };
+        let mut heights = (0..MAX_MOVES).map(|moves| y + f64::from(moves) * step);
+        let y = heights.find(is_free)?;
         self.written.push((start, y));
         let x = match anchor {
             Anchor::Start => start,
-            _ => start + WIDTH,
+            _ => start + NUMBER_WIDTH,
         };
         svg.label(
             "tick",
@@ -65,6 +82,7 @@ impl EdgeNumbers {
             anchor,
             &tick_label((value * 10.0).round() / 10.0),
         );
+        Some(y)
     }
 }
 

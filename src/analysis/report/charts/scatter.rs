@@ -68,20 +68,28 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     svg.line("diagonal", (LEFT, BOTTOM), (RIGHT, TOP));
     let (new, old): (Vec<&ScatterPoint>, Vec<&ScatterPoint>) =
         scatter.points.iter().partition(|point| point.is_new);
+    let mut beyond: Vec<(&ScatterPoint, f64)> = Vec::new();
     for point in old.into_iter().chain(new) {
-        let position = (x.position(point.germination), y.position(point.usable));
-        draw(&mut svg, point, position, point.is_beyond(scale));
-    }
-    let mut numbers = EdgeNumbers::new(LEFT, RIGHT);
-    for point in scatter.points.iter().filter(|point| point.is_beyond(scale)) {
-        let position = (x.position(point.germination), y.position(point.usable));
-        let is_usable = point.usable < scale.0 || point.usable > scale.1;
-        let value = if is_usable {
-            point.usable
+        if point.is_beyond(scale) {
+            let is_usable = point.usable < scale.0 || point.usable > scale.1;
+            let value = if is_usable {
+                point.usable
+            } else {
+                point.germination
+            };
+            beyond.push((point, value));
         } else {
-            point.germination
-        };
-        numbers.write(&mut svg, position, value);
+            let position = (x.position(point.germination), y.position(point.usable));
+            draw(&mut svg, point, position, false);
+        }
+    }
+    // The lowest has the place at the edge, and the others stand in a row away from it, each with its number.
+    beyond.sort_by(|(_, left), (_, right)| left.total_cmp(right));
+    let mut numbers = EdgeNumbers::new(LEFT, RIGHT);
+    for (point, value) in beyond {
+        let (x, y) = (x.position(point.germination), y.position(point.usable));
+        let place = numbers.write(&mut svg, (x, y), value, point.usable > scale.1);
+        draw(&mut svg, point, (x, place.unwrap_or(y)), true);
     }
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.label(

@@ -137,7 +137,7 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
             // A triangle at the edge: the value is below the scale.
             let corners = [(x - 4.0, y - 7.0), (x + 4.0, y - 7.0), (x, y)];
             svg.area("below", &corners, tooltip.as_deref());
-            numbers.write(svg, (x, y - 4.0), spread.median);
+            numbers.write(svg, (x, y - 4.0), spread.median, false);
         } else {
             svg.dot(class, (x, y), radius, tooltip.as_deref());
         }
