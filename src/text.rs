@@ -73,9 +73,13 @@ fn is_hidden(character: char) -> bool {
 
 /// Shortens text from outside for a message: one line, and at most 120 characters.
 pub(crate) fn brief(text: &str) -> String {
-    const CHARACTERS: usize = 120;
     // Conceal first: part of a secret would not be recognised.
-    let text = conceal(text);
+    shortened(&conceal(text))
+}
+
+/// Shortens a value for a page with data: one line, and at most 120 characters.
+pub(crate) fn shortened(text: &str) -> String {
+    const CHARACTERS: usize = 120;
     let mut short: String = text.chars().take(CHARACTERS).collect();
     if short.len() < text.len() {
         short.push('…');

@@ -1,5 +1,7 @@
 //! Extracts a readable message from HTML error pages, as proxies and web servers send them.
 
+use crate::secret::without_entities;
+
 /// Returns the title of an HTML page as plain text; without one, its first heading; otherwise its text.
 /// Returns `None` if `body` is not markup.
 pub(super) fn title(body: &str) -> Option<String> {
@@ -70,45 +72,7 @@ fn plain_text(markup: &str) -> String {
     }
     text.push_str(&markup[rest..]);
     let words: Vec<&str> = text.split_whitespace().collect();
-    decode(&words.join(" "))
-}
-
-/// Decodes the entities that error pages use; others stay as they are.
-fn decode(text: &str) -> String {
-    /// The longest entity to look for, such as `&#x10FFFF;`.
-    const LONGEST: usize = 10;
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(place) = rest.find('&') {
-        decoded.push_str(&rest[..place]);
-        rest = &rest[place..];
-        let end = rest.bytes().take(LONGEST).position(|byte| byte == b';');
-        let letter = end.and_then(|end| entity(&rest[1..end]));
-        decoded.push(letter.unwrap_or('&'));
-        let length = letter.and(end).map_or(1, |end| end + 1);
-        rest = &rest[length..];
-    }
-    decoded.push_str(rest);
-    decoded
-}
-
-fn entity(name: &str) -> Option<char> {
-    match name {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        "nbsp" => Some(' '),
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix(['x', 'X']) {
-                Some(hex) => u32::from_str_radix(hex, 16).ok()?,
-                None => number.parse().ok()?,
-            };
-            char::from_u32(code)
-        }
-    }
+    without_entities(&words.join(" "))
 }
 
 #[cfg(test)]

@@ -536,7 +536,12 @@ impl Response {
         // Details are useful but not required.
         let _ = self.fill(ERROR_LIMIT).await;
         let mut body = self.body.take_bytes();
-        body.truncate(ERROR_LIMIT);
+        if body.len() >= ERROR_LIMIT {
+            // Part of a secret would not be recognised: the last word is left out.
+            body.truncate(ERROR_LIMIT);
+            let blank = body.iter().rposition(u8::is_ascii_whitespace);
+            body.truncate(blank.unwrap_or(ERROR_LIMIT / 2));
+        }
         let (detail, value) = redact::detail(&body);
         self.fault(Fault::Status {
             status,

@@ -64,6 +64,12 @@ impl Service {
         options: &ClientOptions,
         stats: Arc<Stats>,
     ) -> Result<Self, Failure> {
+        let Credentials {
+            client_id,
+            client_secret,
+            ..
+        } = &credentials;
+        client_secret.conceal_with(client_id);
         Ok(Self {
             http: Http::new(&credentials.base_url, options, stats)?,
             credentials,

@@ -11,7 +11,7 @@ use super::choices::{Level, MessageFormat};
 use super::current::{Terminal, current};
 use super::{progress, prompt};
 use crate::error::Failure;
-use crate::secret::conceal;
+use crate::secret::{conceal, conceal_credentials};
 use crate::text::{escape_json, one_line};
 
 pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -73,7 +73,7 @@ pub(crate) fn finish(line: Option<&str>, result: &impl Serialize, alarm: Option<
             let seconds = terminal.elapsed().as_secs_f64();
             result["seconds"] = ((seconds * 1000.0).round() / 1000.0).into();
             if let Some(alarm) = alarm {
-                result["alarm"] = alarm.to_string().into();
+                result["alarm"] = conceal(&alarm.to_string()).into();
             }
             conceal_strings(&mut result);
             terminal.write_last(&escape_json(&json!({"result": result}).to_string()));
@@ -126,7 +126,7 @@ fn json_message(level: Level, message: &str) -> String {
 fn conceal_strings(value: &mut Value) {
     match value {
         Value::String(text) => {
-            if let Cow::Owned(concealed) = conceal(text) {
+            if let Cow::Owned(concealed) = conceal_credentials(text) {
                 *text = concealed;
             }
         }

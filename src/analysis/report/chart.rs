@@ -38,7 +38,7 @@ pub(super) fn crop_name(crop: &str) -> String {
     if crop.is_empty() {
         NO_CROP.to_owned()
     } else {
-        text::brief(crop)
+        text::shortened(crop)
     }
 }
 

@@ -6,7 +6,7 @@ use super::format::hide_emails;
 use super::parse::{BatchNumbers, is_percentage};
 use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::batch::{BATCH_NAME, Batch};
-use crate::text::brief;
+use crate::text::shortened;
 
 /// What may be wrong with a batch, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +266,7 @@ fn quoted(name: &str) -> String {
             shown.push(letter);
         }
     }
-    brief(&format!("\"{shown}\""))
+    shortened(&format!("\"{shown}\""))
 }
 
 /// Returns whether a character has neither a shape nor a width. Accents have a shape.
@@ -278,7 +278,7 @@ fn is_invisible(letter: char) -> bool {
 fn example(batch: &Batch) -> String {
     let name = batch.typed(BATCH_NAME);
     let name = name.filter(|name| !name.is_empty());
-    name.map_or_else(|| brief(&batch.id()), |name| brief(&name))
+    name.map_or_else(|| shortened(&batch.id()), |name| shortened(&name))
 }
 
 /// Returns whether the parts differ from the whole by more than rounding explains. Both parts are

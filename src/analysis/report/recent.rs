@@ -7,7 +7,7 @@ use super::parse::BatchNumbers;
 use crate::analysis::judgement::BatchValues;
 use crate::analysis::statistics::{Decimal, ExactValue, Period, Step};
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, SCANNED_BY};
-use crate::text::brief;
+use crate::text::shortened;
 
 /// The number of batches to keep besides those of the newest step: far more than a page shows.
 pub(super) const MAX_KEPT: usize = 5000;
@@ -174,16 +174,16 @@ impl Scan {
     fn shown(&self, which: ScanText) -> String {
         let text = self.text(which);
         if self.has_emails {
-            brief(text)
+            shortened(text)
         } else {
-            brief(&hide_emails(text))
+            shortened(&hide_emails(text))
         }
     }
 
     /// Returns the name, shortened to one line and escaped.
     pub(super) fn name(&self) -> String {
         if self.text(ScanText::Name).is_empty() {
-            brief(self.text(ScanText::Id))
+            shortened(self.text(ScanText::Id))
         } else {
             self.shown(ScanText::Name)
         }
@@ -205,7 +205,7 @@ impl Scan {
     }
 
     pub(super) fn email(&self) -> String {
-        brief(self.text(ScanText::Email))
+        shortened(self.text(ScanText::Email))
     }
 
     /// Returns the values that decide whether it needs attention.

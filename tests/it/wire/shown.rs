@@ -1,12 +1,15 @@
 //! Texts from the service are shown escaped, and with every secret, token and cursor redacted.
 
+use std::fs;
+
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{
     CURSOR, SECRET, TOKEN, batch, batch_with, configured, export, for_auth, in_parallel, page, run,
     service, token,
 };
-use crate::fake::{Answer, FakeService, cursor};
+use crate::fake::{Answer, Batch, FakeService, cursor};
 use crate::harness::trayscan;
 
 /// Characters that control a terminal.
@@ -197,8 +200,60 @@ fn a_secret_is_redacted_in_every_encoding() {
         json!({ "detail": format!("{{\"got\":{slashed}}}") }).to_string(),
         json!({ "error": { "got": format!("{{\"secret\":{slashed}}}") } }).to_string(),
     ];
-    let echoes = bodies.map(|body| Answer::status(422, body));
-    assert_hidden(&echoes, &[SECRET, "s3cret", &form], for_auth);
+    let mut bodies = bodies.to_vec();
+    // In HTML, and in URLs of other spellings, also twice.
+    let html = SECRET.chars().map(|letter| match letter {
+        'a'..='z' | '0'..='9' => letter.to_string(),
+        other => format!("&#{};", u32::from(other)),
+    });
+    let html: String = html.collect();
+    let lower = SECRET.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        other => format!("%{other:02x}"),
+    });
+    let lower: String = lower.collect();
+    for spelling in [&html, &lower, &lower.replace('%', "%25")] {
+        bodies.push(json!({ "detail": format!("I got <{spelling}>") }).to_string());
+    }
+    // Of a large error, only the start is read.
+    for place in [4, 8, SECRET.len() - 1] {
+        let blanks = " ".repeat(64 * 1024 - place);
+        bodies.push(format!("{blanks}{SECRET}"));
+    }
+    let echoes: Vec<Answer> = bodies
+        .into_iter()
+        .map(|body| Answer::status(422, body))
+        .collect();
+    assert_hidden(&echoes, &[SECRET, "s3cret", &form, &html, &lower], for_auth);
+}
+
+#[test]
+fn a_cursor_does_not_garble_what_has_the_same_text() {
+    let folder = TempDir::new().unwrap();
+    let made = folder.path().join("lot 1500");
+    fs::create_dir(&made).unwrap();
+    let at = |name: &str| made.join(name).to_str().unwrap().to_owned();
+    for cursor in ["1500", "2026-05-09", "lot 1500"] {
+        let pages = || {
+            let lot = Batch::new("b1").with("batch_name", json!("lot 1500"));
+            let lot = lot.with("warnings", true);
+            service([
+                Answer::ok(page(&[lot], Some(cursor))),
+                Answer::ok(page(&[batch("b2")], None)),
+            ])
+        };
+        let mut report = trayscan(&["report", "-o", &at("r.html")]);
+        let nursery = pages();
+        report.service(&nursery);
+        report.output().expect(0);
+        let html = fs::read_to_string(at("r.html")).unwrap();
+        assert!(html.contains("lot 1500"), "{cursor}: {html}");
+        let nursery = pages();
+        let mut export = trayscan(&["export", "-o", &at("x.csv"), "--message-format", "json"]);
+        export.service(&nursery);
+        let ended = export.output().expect(0);
+        assert!(ended.stderr.contains("lot 1500/x.csv"), "{ended:?}");
+    }
 }
 
 #[test]

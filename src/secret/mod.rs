@@ -1,5 +1,7 @@
 //! Secrets: values that are never shown, and [`conceal`], which removes them from all output.
 
+mod escapes;
+
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -8,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use escapes::unescaped;
+pub(crate) use escapes::without_entities;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A secret: hidden in `Debug`, without `Display`, readable only through [`Secret::expose`]. [`conceal`]
@@ -22,11 +26,19 @@ impl Secret {
         Self(text)
     }
 
-    /// A cursor: also secret, but there may be thousands, which must not displace other secrets.
+    /// A cursor: also secret, but there may be thousands, which must not displace other secrets. A number or a date is not
+    /// concealed: it may be anywhere in the output.
     pub(crate) fn cursor(text: impl Into<String>) -> Self {
         let text = text.into();
-        known().cursors.remember(&text);
+        if text.bytes().filter(u8::is_ascii_alphabetic).count() >= MIN_LETTERS {
+            known().cursors.remember(&text);
+        }
         Self(text)
+    }
+
+    /// Conceals the pair of a name and this secret as well, as in Basic authentication.
+    pub(crate) fn conceal_with(&self, name: &str) {
+        known().credentials.remember(&format!("{name}:{}", self.0));
     }
 
     /// Returns the secret itself, for sending it.
@@ -66,6 +78,8 @@ const REMEMBERED: usize = 256;
 const MAX_ESCAPES: usize = 3;
 /// Shorter texts are not concealed, because that would garble the output.
 const SHORTEST: usize = 4;
+/// Cursors with fewer letters are numbers or dates.
+const MIN_LETTERS: usize = 3;
 
 impl SecretList {
     const fn new() -> Self {
@@ -118,7 +132,7 @@ pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
     let mut plain = concealed.clone();
     // A text with escapes may be quoted in another one.
     for _ in 0..MAX_ESCAPES {
-        if !plain.contains('\\') {
+        if !plain.contains(['\\', '%', '&']) {
             break;
         }
         plain = Cow::Owned(unescaped(&plain));
@@ -129,35 +143,24 @@ pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
     concealed
 }
 
-/// Replaces the escapes of JSON, and `\x` with two digits.
-fn unescaped(text: &str) -> String {
-    let number = |digits: Option<&str>| char::from_u32(u32::from_str_radix(digits?, 16).ok()?);
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, escape)) = rest.split_once('\\') {
-        let (character, length) = match escape.bytes().next() {
-            Some(b'u') => (number(escape.get(1..5)), 5),
-            Some(b'x') => (number(escape.get(1..3)), 3),
-            Some(b'n' | b'r' | b't' | b'b' | b'f') => (Some(' '), 1),
-            Some(byte @ (b'"' | b'\'' | b'\\' | b'/')) => (Some(byte.into()), 1),
-            _ => (None, 0),
-        };
-        plain.push_str(before);
-        plain.push(character.unwrap_or('\\'));
-        rest = match character {
-            Some(_) => &escape[length..],
-            None => escape,
-        };
-    }
-    plain.push_str(rest);
-    plain
-}
-
 /// Returns `text` with every form of a secret replaced by `…`; borrowed if there is none.
 fn conceal_forms(text: &str) -> Cow<'_, str> {
     let known = known();
-    let all = known.credentials.0.iter().chain(&known.cursors.0).flatten();
-    let mut forms: Vec<&str> = all
+    replace_forms(text, known.credentials.0.iter().chain(&known.cursors.0))
+}
+
+/// Returns `text` with every credential of this run replaced by `…`: for results with paths and IDs, which may be equal to a
+/// cursor.
+pub(crate) fn conceal_credentials(text: &str) -> Cow<'_, str> {
+    replace_forms(text, known().credentials.0.iter())
+}
+
+fn replace_forms<'t, 's>(
+    text: &'t str,
+    secrets: impl Iterator<Item = &'s Vec<String>>,
+) -> Cow<'t, str> {
+    let mut forms: Vec<&str> = secrets
+        .flatten()
         .map(String::as_str)
         .filter(|form| text.contains(form))
         .collect();
@@ -187,10 +190,14 @@ mod tests {
             r"pa\x22ss/wö rd",
             "cGEic3Mvd8O2IHJk",
             "70612273732f77c3b6207264",
+            "pa&quot;ss&#47;w&#xf6; rd",
+            "pa&quot;ss/wö%20rd",
+            "pa%2522ss%252fw%25c3%25b6%2520rd",
+            "pa%22ss/w%C3%b6%20rd",
         ] {
             assert_eq!(conceal(&format!("<{text}>")), "<…>");
         }
-        let unrelated = r#"{"a":"b\/c\u00e9\\"}"#;
+        let unrelated = r#"{"a":"b\/c\u00e9\\"} 100 %41 &amp;"#;
         assert_eq!(conceal(unrelated), unrelated, "escapes stay");
         assert_eq!(conceal("password"), "password");
     }
@@ -212,6 +219,20 @@ mod tests {
         assert_eq!(conceal("a-token-in-use"), "…");
         let last = format!("cursor-{:06}", 3 * REMEMBERED - 1);
         assert_eq!(conceal(&last), "…");
+    }
+
+    #[test]
+    fn numbers_and_dates_are_no_secret_cursors() {
+        for cursor in ["7500", "2026-05-09", "2026-05-09T06:00:00Z"] {
+            assert_eq!(conceal(Secret::cursor(cursor).expose()), cursor);
+        }
+        assert_eq!(conceal(Secret::cursor("7500-abc").expose()), "…");
+    }
+
+    #[test]
+    fn the_pair_of_basic_authentication_is_concealed() {
+        Secret::new("basic-secret").conceal_with("my-name");
+        assert_eq!(conceal("Basic bXktbmFtZTpiYXNpYy1zZWNyZXQ="), "Basic …=");
     }
 
     #[test]
