@@ -1,9 +1,12 @@
 //! Integrity checks: pages, indexes, and columns that match the batches as received.
 
-use rusqlite::Row;
+use std::collections::BTreeMap;
+
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
 
 use super::database::{Archive, damaged};
+use super::schema;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType};
 use crate::error::{self, Failure};
 use crate::storage::sqlite::{check_pages, check_table};
@@ -14,6 +17,7 @@ impl Archive {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         check_pages(&self.db, &self.path)?;
         check_table(&self.db, &self.path)?;
+        self.check_views()?;
         let failure = |error| self.failure(error);
         let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
         let sql = format!(
@@ -33,6 +37,34 @@ impl Archive {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the views show what is in the tables.
+    fn check_views(&self) -> Result<(), Failure> {
+        let views = |db: &Connection| -> rusqlite::Result<BTreeMap<String, String>> {
+            let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'view'";
+            let mut views = db.prepare(sql)?;
+            let views = views.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            views.collect()
+        };
+        let expected = Connection::open_in_memory().and_then(|new| {
+            schema::create(&new)?;
+            views(&new)
+        });
+        let expected = expected.map_err(|error| self.failure(error))?;
+        let found = views(&self.db).map_err(|error| self.failure(error))?;
+        let is_changed =
+            |(name, sql): &(&String, &String)| expected.get(*name).is_some_and(|own| own != *sql);
+        let Some((name, _)) = found.iter().find(is_changed) else {
+            return Ok(());
+        };
+        let message = format!(
+            "the view `{name}` of `{}` is not that of an archive",
+            self.path.display()
+        );
+        Err(Failure::new(error::Kind::Protocol, message).hint(
+            "the archive was modified; `trayscan sync` to a new file fetches all batches again",
+        ))
     }
 
     fn differs(&self, row: i64, column: usize) -> Failure {

@@ -41,11 +41,48 @@ pub(crate) fn is_zip(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04")
 }
 
+/// Rejects a file whose name says another format than its first bytes: other programs go by the name, and the rest of the
+/// file may be just that.
+pub(crate) fn check_name(extension: Option<&str>, head: &[u8]) -> Result<(), ReadError> {
+    type Check = fn(&[u8]) -> bool;
+    const FORMATS: [(&str, &[&str], Check); 3] = [
+        (
+            "a SQLite database",
+            &["sqlite", "sqlite3", "db"],
+            is_database,
+        ),
+        ("a Parquet file", &["parquet"], is_parquet),
+        ("a spreadsheet", &["xlsx"], is_zip),
+    ];
+    const TEXTS: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
+    let Some(extension) = extension else {
+        return Ok(());
+    };
+    let named = FORMATS
+        .iter()
+        .find(|(_, names, _)| names.contains(&extension));
+    let found = FORMATS.iter().find(|(_, _, is_this)| is_this(head));
+    let is_known = named.is_some() || TEXTS.contains(&extension);
+    let is_right = named.map(|named| named.0) == found.map(|found| found.0);
+    if is_right || !is_known {
+        return Ok(());
+    }
+    let what = found.map_or("text or compressed", |(what, ..)| what);
+    Err(ReadError::Broken {
+        place: None,
+        why: format!("its name ends with `.{extension}`, but it is {what}"),
+        hint: Some("other programs go by the name: rename it, or export it again"),
+    })
+}
+
 /// Returns how a file is compressed, by its first bytes. Its name may be wrong: browsers unpack downloads silently.
 pub(crate) fn compression(head: &[u8]) -> Packing {
     if head.starts_with(&[0x1f, 0x8b]) {
         Packing::Gzip
-    } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+    } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
+        // A frame to skip, as `pzstd` writes first.
+        || matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+    {
         Packing::Zstd
     } else {
         Packing::None

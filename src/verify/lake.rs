@@ -51,7 +51,7 @@ impl Lake {
             folder => folder,
         };
         let mut files = Vec::new();
-        walk(root, &mut files)?;
+        walk(root, &mut Vec::new(), &mut files)?;
         let mut files: Vec<PathBuf> = files
             .into_iter()
             .map(|file| file.strip_prefix("./").map_or(file.clone(), Path::to_owned))
@@ -82,14 +82,20 @@ impl Lake {
     }
 }
 
-/// Adds all files below `folder`. Links to folders are not followed.
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+/// Adds all files below `folder`, also behind links, as query engines do. `above` are the folders above it.
+fn walk(folder: &Path, above: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let cannot = |error: io::Error| {
         let name = text::one_line(&folder.to_string_lossy()).into_owned();
         Failure::new(Kind::Usage, format!("cannot read the folder `{name}`"))
             .caused_by(error)
             .hint("check that it exists and that you have permission to read it")
     };
+    let real = folder.canonicalize().map_err(cannot)?;
+    // A link to a folder above it leads in a circle.
+    if above.contains(&real) {
+        return Ok(());
+    }
+    above.push(real);
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
         if matches!(
@@ -99,12 +105,13 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
             continue;
         }
         let path = entry.path();
-        if entry.file_type().map_err(cannot)?.is_dir() {
-            walk(&path, files)?;
+        if path.is_dir() {
+            walk(&path, above, files)?;
         } else if path.is_file() {
             files.push(path);
         }
     }
+    above.pop();
     Ok(())
 }
 

@@ -322,6 +322,7 @@ impl SourceFile {
         if head.is_empty() && !may_be_empty {
             return Err(ReadError::cut_short("it has no bytes"));
         }
+        detect::check_name(extension.as_deref(), &head)?;
         if detect::is_database(&head) {
             let Some(path) = path else {
                 return Err(ReadError::Foreign {

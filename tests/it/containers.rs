@@ -148,6 +148,12 @@ fn batches_must_be_a_plain_table() {
     let sql = "ALTER TABLE batches RENAME TO others; CREATE VIEW batches AS SELECT * FROM others";
     let view = with_sql(&path, sql);
     export.assert_refused("view", &view, "`batches` is a view, not a plain table");
+    fs::write(&path, &export.bytes).unwrap();
+    let sql = "ALTER TABLE batches ADD COLUMN more TEXT GENERATED ALWAYS AS ('x') VIRTUAL";
+    let [_, compared] = export.verify(&with_sql(&path, sql));
+    assert_eq!(compared.code, Some(7), "{compared:?}");
+    let why = "has unknown columns: more";
+    assert!(compared.stderr.contains(why), "{compared:?}");
 }
 
 #[test]
@@ -223,6 +229,15 @@ fn an_archive_is_checked_as_sql_queries_see_it() {
             "the column `{column}` differs from the batch as received"
         ));
     }
+    fs::write(&path, &whole).unwrap();
+    let sql =
+        "DROP VIEW present; CREATE VIEW present AS SELECT 'Leek' AS crop_type, * FROM batches";
+    with_sql(&path, sql);
+    refused("the view `present` of");
+    // Views of one's own are fine.
+    fs::write(&path, &whole).unwrap();
+    with_sql(&path, "CREATE VIEW mine AS SELECT * FROM batches");
+    run(&["verify", &path]).expect(0);
 }
 
 #[test]
@@ -254,6 +269,39 @@ fn a_comma_in_a_date_for_excel_is_text_if_numbers_have_a_point() {
         let code = if is_equal { 0 } else { 7 };
         assert_eq!(compared.code, Some(code), "{args:?}: {compared:?}");
     }
+}
+
+#[test]
+fn the_name_says_what_a_file_is() {
+    let folder = TempDir::new().unwrap();
+    let formats = ["csv", "ndjson", "xlsx", "parquet", "sqlite"];
+    for format in formats {
+        let export = Exported::new(&format!("a.{format}"), &[]);
+        for other in formats.iter().filter(|other| **other != format) {
+            let path = folder.path().join(format!("b.{other}"));
+            fs::write(&path, &export.bytes).unwrap();
+            let ended = run(&["verify", path.to_str().unwrap()]);
+            assert_ne!(ended.code, Some(0), "{format} as {other}: {ended:?}");
+        }
+        // Without a known name, the content decides.
+        let path = folder.path().join("backup");
+        fs::write(&path, &export.bytes).unwrap();
+        run(&["verify", path.to_str().unwrap()]).expect(0);
+    }
+    let export = Exported::new("a.parquet", &[]);
+    let path = folder.path().join("a.xlsx");
+    fs::write(&path, &export.bytes).unwrap();
+    let ended = run(&["verify", path.to_str().unwrap()]).expect(7);
+    let why = "its name ends with `.xlsx`, but it is a Parquet file";
+    assert!(ended.stderr.contains(why), "{ended:?}");
+}
+
+#[test]
+fn a_frame_to_skip_may_come_first() {
+    let export = Exported::new("a.ndjson.zst", &[]);
+    let frame = [0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4];
+    let padded = [&frame[..], &export.bytes].concat();
+    export.assert_equal(&padded);
 }
 
 #[test]

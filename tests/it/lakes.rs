@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, export};
+use crate::harness::{Server, export, trayscan};
 use crate::verify::{Folder, assert_equal, report, verify, verify_with};
 
 /// Exports a lake and returns its folder, template and manifest.
@@ -41,6 +41,24 @@ fn a_lake_is_verified_as_one_set() {
     assert_equal(&verify(&[&folder.at("moved")]), "moved");
     fs::rename(folder.at("moved"), &lake).unwrap();
 
+    // It can be seen from any folder, also if the manifest is elsewhere.
+    let elsewhere = folder.at("receipt.json");
+    fs::copy(&manifest, &elsewhere).unwrap();
+    for (from, place, manifest) in [
+        ("lake", ".", "../receipt.json"),
+        (".", "lake", "receipt.json"),
+        (
+            ".",
+            "lake/year={year}/month={month}/batches.parquet",
+            "receipt.json",
+        ),
+        ("lake/year=2025", "..", "../../receipt.json"),
+    ] {
+        let mut run = trayscan(&["verify", place, "--manifest", manifest]);
+        run.current_dir(folder.at(from));
+        assert_equal(&run.output(), place);
+    }
+
     // Names that engines ignore are ignored here too.
     fs::create_dir(folder.at("lake/_temporary")).unwrap();
     for name in [
@@ -51,6 +69,27 @@ fn a_lake_is_verified_as_one_set() {
         folder.write(name, "x");
     }
     assert_equal(&verify(&[&lake]), "hidden names");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_to_folders_are_followed() {
+    use std::os::unix::fs::symlink;
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let [lake, ..] = make_lake(&server, &folder);
+    // A part of it may be on another disk.
+    fs::rename(folder.at("lake/year=2025"), folder.at("elsewhere")).unwrap();
+    symlink(folder.at("elsewhere"), folder.at("lake/year=2025")).unwrap();
+    symlink(&lake, folder.at("lake/year=2025/circle")).unwrap();
+    assert_equal(&verify(&[&lake]), "links");
+    // Engines would read these batches, too.
+    folder.export(&server, "more.parquet", &["--limit", "1"]);
+    fs::create_dir(folder.at("forged")).unwrap();
+    fs::rename(folder.at("more.parquet"), folder.at("forged/x.parquet")).unwrap();
+    symlink(folder.at("forged"), folder.at("lake/year=2019")).unwrap();
+    let ended = verify(&[&lake]).expect(7);
+    assert!(ended.stderr.contains("more than once"), "{ended:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
 use crate::storage::Storage;
-use crate::verify::{self, FileDigest, FileScan, Scope};
+use crate::verify::{self, FileDigest, FileScan, Lake, Scope};
 
 /// A manifest, parsed.
 pub(super) struct Expected {
@@ -137,7 +137,12 @@ impl Expected {
     ) -> Result<ManifestResult, Failure> {
         let digests = file.source.measure_lake()?;
         let files = file.source.lake();
-        let files = files.map(|files| self.compare_files(files, &digests));
+        let files = files.map(|files| {
+            let lake = Lake::find(&file.path)?;
+            let folder = lake.map_or_else(PathBuf::new, |lake| lake.folder);
+            Ok::<_, Failure>(self.compare_files(&folder, files, &digests))
+        });
+        let files = files.transpose()?;
         let claim = if files.is_some() {
             self.whole(None, false)
         } else {
@@ -180,8 +185,8 @@ impl Expected {
         })
     }
 
-    /// Compares the files of a lake with those of the manifest.
-    fn compare_files(&self, files: &[PathBuf], digests: &[FileDigest]) -> LakeFiles {
+    /// Compares the files of the lake in `folder` with those of the manifest.
+    fn compare_files(&self, folder: &Path, files: &[PathBuf], digests: &[FileDigest]) -> LakeFiles {
         let mut found = LakeFiles::default();
         let mut entries: Vec<Option<&ManifestFile>> =
             self.manifest.files.iter().map(Some).collect();
@@ -197,9 +202,11 @@ impl Expected {
                 None => others.push((path, digest)),
             }
         }
-        // The lake may have been moved as a whole.
+        // The lake may have been moved as a whole, or be seen from another folder than at the export.
         for (path, digest) in others {
-            match take(&|file| self.has_moved(file, path)) {
+            let inside = path.strip_prefix(folder).unwrap_or(path);
+            let is_same = |file: &ManifestFile| Path::new(&file.path).ends_with(inside);
+            match take(&|file| self.has_moved(file, path)).or_else(|| take(&is_same)) {
                 Some(entry) => pairs.push((path, digest, entry)),
                 None => found.unlisted.add(&path.to_string_lossy()),
             }

@@ -196,7 +196,8 @@ fn describe_wrong_point(
     let mut columns = dialect.cells.iter().zip(&COLUMNS);
     let (_, column) = columns.find(|(cell, column)| {
         let cell = cell.and_then(|cell| record.get(cell)).unwrap_or_default();
-        column.kind == FieldType::Decimal && cell.contains('.') && is_number(cell)
+        let is_numeric = matches!(column.kind, FieldType::Decimal | FieldType::Integer);
+        is_numeric && cell.contains('.') && is_number(cell)
     })?;
     let name = column.name;
     Some(format!(

@@ -39,6 +39,7 @@ use crate::formats::record::{
     parse_digest_version,
 };
 use crate::terminal;
+use crate::text;
 use audit::{Claims, ColumnAudit, Sorted};
 use footer::Footer;
 use guard::{MemoryBudget, PageGuard};
@@ -65,6 +66,7 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
     check_compression(reader.metadata())?;
     let schema = reader.metadata().file_metadata().schema_descr();
     footer.check(schema).map_err(refused)?;
+    check_pandas(reader.metadata())?;
     let (columns, unknown) = columns(schema.columns())?;
     let fields = columns.iter().filter_map(|leaf| leaf.field);
     let all = fields.fold(0, |all, (column, _)| all | 1 << column);
@@ -120,6 +122,45 @@ fn embedded_digest(file: &ParquetMetaData) -> Option<EmbeddedDigest> {
         set_digest: value("trayscan.set_digest")?,
         unknown_fields_digest: value("trayscan.unknown_fields_digest"),
     })
+}
+
+/// Rejects other names for columns: pandas shows those.
+fn check_pandas(file: &ParquetMetaData) -> Result<(), ReadError> {
+    #[derive(serde::Deserialize)]
+    struct Frame {
+        columns: Vec<FrameColumn>,
+    }
+    #[derive(serde::Deserialize)]
+    struct FrameColumn {
+        name: Option<String>,
+        field_name: Option<String>,
+    }
+    let metadata = file.file_metadata().key_value_metadata();
+    for entry in metadata
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry.key == "pandas")
+    {
+        let text = entry.value.as_deref().unwrap_or_default();
+        let frame: Frame = serde_json::from_str(text)
+            .map_err(|_| broken("its description for pandas is invalid".to_owned()))?;
+        let mut columns = frame.columns.iter();
+        let is_renamed = |column: &&FrameColumn| {
+            let field = column.field_name.as_ref();
+            field.is_some() && column.name.is_some() && column.name.as_ref() != field
+        };
+        if let Some(name) = columns
+            .find(is_renamed)
+            .and_then(|column| column.name.as_deref())
+        {
+            let why = format!(
+                "pandas would show another column as `{}`",
+                text::brief(name)
+            );
+            return Err(broken(why));
+        }
+    }
+    Ok(())
 }
 
 fn refused(refused: Refused) -> ReadError {

@@ -201,7 +201,7 @@ fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Err
 
 /// Returns the names of the columns of the table.
 fn column_names(db: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut names = db.prepare("SELECT name FROM pragma_table_info('batches')")?;
+    let mut names = db.prepare("SELECT name FROM pragma_table_xinfo('batches')")?;
     let names = names.query_map([], |row| row.get(0))?;
     names.collect()
 }

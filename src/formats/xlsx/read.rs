@@ -27,8 +27,8 @@ use zip::ZipArchive;
 use super::summary::{SummaryCell, summary_cells};
 use super::{ABOUT, SUMMARY};
 use crate::batch::{
-    BATCH_ID, COLUMNS, Column, FieldType, PlainRow, Timestamp, Zone, find_column, find_heading,
-    is_number,
+    BATCH_ID, COLUMNS, Column, FieldType, MEANINGS, PlainRow, Timestamp, Zone, find_column,
+    find_heading, is_number,
 };
 use crate::formats::record::{
     EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema,
@@ -38,7 +38,7 @@ use crate::formats::summary::CropSummary;
 use crate::terminal;
 use crate::text::brief;
 use package::{Package, SheetFacts};
-use usual::{NumberFormats, UsualCell, UsualCells, UsualContent, UsualStep};
+use usual::{NumberFormats, Shown, UsualCell, UsualCells, UsualContent, UsualStep};
 
 /// The sheet of batches; further ones have a number after this name.
 const SHEET: &str = "Batches";
@@ -97,7 +97,7 @@ impl<R: Read + Seek> Workbook<R> {
             count = sheet.finish()?;
         }
         info.embedded_digest = self.about.digest.take();
-        each_cell(book, SUMMARY, |_, _| Ok(()))?;
+        each_cell(book, SUMMARY, |_, _, _| Ok(()))?;
         Ok(info)
     }
 
@@ -113,7 +113,10 @@ impl<R: Read + Seek> Workbook<R> {
     ) -> Result<Option<String>, ReadError> {
         let mut expected = summary_cells(summary);
         let mut wrong = None;
-        each_cell(&mut self.book, SUMMARY, |place, value| {
+        each_cell(&mut self.book, SUMMARY, |place, value, shown_as| {
+            if *shown_as != Shown::Value && *value != DataRef::Empty {
+                return Err(hides_value(SUMMARY, place));
+            }
             let cell = expected.remove(&place);
             let kind = match cell {
                 Some(SummaryCell::Day(_)) => FieldType::Date,
@@ -232,10 +235,10 @@ impl<'a> SheetReader<'a> {
             if self.next_row(Some(place.0), each)? == ControlFlow::Break(()) {
                 return Ok(ControlFlow::Break(()));
             }
+            let format = u32::try_from(format).ok();
+            self.check_format(place, cell.get_value(), formats.shown(format))?;
             match cell.get_value() {
-                DataRef::DateTime(days)
-                    if formats.has_whole_seconds(u32::try_from(format).ok()) =>
-                {
+                DataRef::DateTime(days) if formats.has_whole_seconds(format) => {
                     self.add(place, &usual::date(days.as_f64(), true))?;
                 }
                 value => self.add(place, value)?,
@@ -272,10 +275,12 @@ impl<'a> SheetReader<'a> {
                 return Ok(UsualEnd::Done(ControlFlow::Break(())));
             }
             let bytes = usual.bytes();
-            if !self.add_usual(&cell, bytes, formats)? {
+            let shown = formats.shown(cell.format);
+            if *shown != Shown::Value || !self.add_usual(&cell, bytes, formats)? {
                 let Some(value) = cell.value(bytes, formats) else {
                     return Ok(UsualEnd::Passed(passed));
                 };
+                self.check_format(cell.place, &value, shown)?;
                 self.add(cell.place, &value)?;
             }
             usual.skip(&cell);
@@ -312,6 +317,29 @@ impl<'a> SheetReader<'a> {
         } else {
             self.header.add(place.1, value)
         }
+    }
+
+    /// Checks that people see the value of a cell, or the heading of its column.
+    fn check_format(
+        &self,
+        place: (u32, u32),
+        value: &DataRef<'_>,
+        shown: &Shown,
+    ) -> Result<(), ReadError> {
+        let text = || text(FieldType::Text, value).unwrap_or_default();
+        let is_heading = |words: &str| {
+            let column = find_column(&text()).filter(|_| !self.header.is_read);
+            column.is_some_and(|column| MEANINGS[column].heading() == words)
+        };
+        let is_right = match shown {
+            Shown::Value => true,
+            Shown::Words(words) => is_heading(words) || text().is_empty(),
+            Shown::Other => text().is_empty(),
+        };
+        if is_right {
+            return Ok(());
+        }
+        Err(hides_value(self.name, place))
     }
 
     /// Adds a value that has the type of its column, as nearly all have. Returns false if it needs a closer look.
@@ -387,12 +415,14 @@ fn is_shortest(number: &str) -> bool {
 fn each_cell(
     book: &mut Xlsx<impl Read + Seek>,
     sheet: &str,
-    mut each: impl FnMut((u32, u32), &DataRef<'_>) -> Result<(), ReadError>,
+    mut each: impl FnMut((u32, u32), &DataRef<'_>, &Shown) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     if book.sheet_names().iter().any(|name| name == sheet) {
         let mut cells = catch_panic(|| book.worksheet_cells_reader(sheet))?;
-        while let Some(cell) = catch_panic(|| cells.next_cell())? {
-            each(cell.get_position(), cell.get_value())?;
+        let formats = NumberFormats::new(cells.styles());
+        while let Some((cell, format)) = catch_panic(|| cells.next_cell_with_style_id())? {
+            let (place, value) = (cell.get_position(), cell.get_value());
+            each(place, value, formats.shown(u32::try_from(format).ok()))?;
         }
     }
     Ok(())
@@ -470,6 +500,13 @@ fn cell_name((row, column): (u32, u32)) -> String {
     format!("{letters}{}", u64::from(row) + 1)
 }
 
+fn hides_value(sheet: &str, place: (u32, u32)) -> ReadError {
+    altered(format!(
+        "the format of {} on the sheet `{sheet}` shows something else than its value",
+        cell_name(place)
+    ))
+}
+
 fn altered(why: String) -> ReadError {
     ReadError::Broken {
         place: None,
@@ -500,7 +537,7 @@ impl About {
         let mut about = Self::default();
         let (mut label, mut batches, mut set_digest, mut digest_version) =
             (String::new(), None, None, None);
-        each_cell(book, ABOUT, |place, value| {
+        each_cell(book, ABOUT, |place, value, _| {
             let as_text = || text(FieldType::Text, value).unwrap_or_default();
             match (place, label.as_str()) {
                 ((ABOUT_ROWS.., _), _) => {}

@@ -1,10 +1,11 @@
 //! Parquet: statistics, indexes and the footer.
 
 use ::parquet::file::metadata::{
-    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter,
-    RowGroupMetaData, SortingColumn,
+    ColumnChunkMetaData, FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader,
+    ParquetMetaDataWriter, RowGroupMetaData, SortingColumn,
 };
 use ::parquet::file::statistics::Statistics;
+use serde_json::{Value, json};
 
 use super::{Exported, replaced};
 
@@ -24,6 +25,32 @@ fn with_row_group(bytes: &[u8], group: impl Fn(RowGroupMetaData) -> RowGroupMeta
     let metadata = reader.finish().unwrap();
     let groups = metadata.row_groups().iter().cloned().map(group).collect();
     let metadata = ParquetMetaData::new(metadata.file_metadata().clone(), groups);
+    let mut altered = bytes[..footer(bytes)].to_vec();
+    ParquetMetaDataWriter::new(&mut altered, &metadata)
+        .finish()
+        .unwrap();
+    altered
+}
+
+/// Rewrites a Parquet file with an entry in its metadata.
+fn with_metadata(bytes: &[u8], key: &str, value: &str) -> Vec<u8> {
+    let mut reader = ParquetMetaDataReader::new();
+    reader
+        .try_parse(&bytes::Bytes::copy_from_slice(bytes))
+        .unwrap();
+    let metadata = reader.finish().unwrap();
+    let file = metadata.file_metadata();
+    let mut entries = file.key_value_metadata().cloned().unwrap_or_default();
+    entries.push(KeyValue::new(key.to_owned(), value.to_owned()));
+    let file = FileMetaData::new(
+        file.version(),
+        file.num_rows(),
+        file.created_by().map(str::to_owned),
+        Some(entries),
+        file.schema_descr_ptr(),
+        file.column_orders().cloned(),
+    );
+    let metadata = ParquetMetaData::new(file, metadata.row_groups().to_vec());
     let mut altered = bytes[..footer(bytes)].to_vec();
     ParquetMetaDataWriter::new(&mut altered, &metadata)
         .finish()
@@ -108,6 +135,13 @@ fn column_statistics_must_match_the_values() {
             Statistics::byte_array(Some("b4".into()), Some("b9".into()), None, Some(0), false),
             bounds,
         ),
+        // Some engines use deprecated bounds.
+        (
+            "old text",
+            "batch_id",
+            Statistics::byte_array(Some("b4".into()), Some("b9".into()), None, Some(0), true),
+            bounds,
+        ),
     ] {
         export.assert_refused(what, &statistics(name, claimed), why);
     }
@@ -154,6 +188,41 @@ fn page_indexes_must_match_the_pages() {
             .unwrap()
     });
     export.assert_refused("nowhere", &nowhere, why);
+}
+
+#[test]
+fn decimals_are_described_alike_for_older_readers() {
+    let export = Exported::new("a.parquet", &[]);
+    let footer = footer(&export.bytes);
+    // In the schema, the name is followed by the old type, a decimal, and its scale. Without the type, the scale is
+    // three fields after the name.
+    let name = b"avg_germination_rate\x25\x0a\x15\x04";
+    let other = b"avg_germination_rate\x35\x04";
+    let mut altered = replaced(&export.bytes, footer, name, other);
+    let end = altered.len() - 8;
+    let length = u32::try_from(end - footer).unwrap();
+    altered[end..end + 4].copy_from_slice(&length.to_le_bytes());
+    export.assert_refused("type", &altered, "a decimal has two different types");
+}
+
+#[test]
+fn pandas_shows_the_names_of_the_columns() {
+    let export = Exported::new("a.parquet", &[]);
+    let with_names = |names: &[(&str, &str)]| {
+        let columns = names
+            .iter()
+            .map(|(name, field)| json!({"name": name, "field_name": field}));
+        let columns: Vec<Value> = columns.collect();
+        let pandas = json!({"index_columns": [], "columns": columns}).to_string();
+        with_metadata(&export.bytes, "pandas", &pandas)
+    };
+    let same = [("crop_type", "crop_type"), ("comment", "comment")];
+    export.assert_equal(&with_names(&same));
+    let swapped = [("crop_type", "comment"), ("comment", "crop_type")];
+    let why = "pandas would show another column as `crop_type`";
+    export.assert_refused("names", &with_names(&swapped), why);
+    let invalid = with_metadata(&export.bytes, "pandas", "{");
+    export.assert_refused("text", &invalid, "its description for pandas is invalid");
 }
 
 #[test]

@@ -131,6 +131,52 @@ fn a_workbook_must_have_all_parts() {
 }
 
 #[test]
+fn readers_must_find_the_same_texts_formats_and_sheets() {
+    const STYLES: &str = "xl/styles.xml";
+    let export = Exported::new("a.xlsx", &[]);
+    let parts = || Parts::of(&export.bytes);
+    let styles = parts().0.into_iter().find(|(name, _)| name == STYLES);
+    let (_, styles) = styles.unwrap();
+    let types = "[Content_Types].xml";
+    let moved = parts()
+        .replace(BOOK_LINKS, "styles.xml", "other.xml")
+        .replace(types, "/xl/styles.xml", "/xl/other.xml")
+        .without(STYLES)
+        .with("xl/other.xml", &styles);
+    let place = "has its `styleSheet` in another place than `xl/styles.xml`";
+    export.assert_refused("styles", &moved.pack(), place);
+    let hidden = "name=\"Batches\" sheetId=\"1\" state=\"veryHidden\"";
+    let hidden = parts().replace(BOOK, "name=\"Batches\" sheetId=\"1\"", hidden);
+    export.assert_refused("hidden", &hidden.pack(), "the sheet `Batches` is hidden");
+    let decoy = parts().replace(BOOK, "name=\"Summary\"", "name=\"Batches \"");
+    export.assert_refused("decoy", &decoy.pack(), "has two sheets `Batches");
+    let split = parts().replace(SHEET, "<t>Tray</t>", "<t>Tr</t><t>ay</t>");
+    export.assert_refused("split", &split.pack(), "has a text in several parts");
+}
+
+#[test]
+fn people_see_the_values_of_a_workbook() {
+    const STYLES: &str = "xl/styles.xml";
+    let export = Exported::new("a.xlsx", &[]);
+    let styles = |from: &str, to: &str| {
+        let altered = Parts::of(&export.bytes).replace(STYLES, from, to);
+        altered.pack()
+    };
+    let code = |code: &str| format!("formatCode=\"{code}\"");
+    let why = "on the sheet `Batches` shows something else than its value";
+    for (from, to) in [
+        ("yyyy-mm-dd hh:mm:ss", "&quot;2020&quot;-mm-dd hh:mm:ss"),
+        (";;;&quot;Crop&quot;", ";;;&quot;Comment&quot;"),
+        (";;;&quot;Crop&quot;", ";;;"),
+        ("0.00", "0.00%"),
+    ] {
+        export.assert_refused(to, &styles(&code(from), &code(to)), why);
+    }
+    let other_signs = "yyyy\\-mm\\-dd\\ hh:mm:ss;@";
+    export.assert_equal(&styles(&code("yyyy-mm-dd hh:mm:ss"), &code(other_signs)));
+}
+
+#[test]
 fn every_part_of_a_workbook_must_match_its_checksum() {
     let export = Exported::new("a.xlsx", &[]);
     let crc = |name: &str| {

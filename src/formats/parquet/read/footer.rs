@@ -77,6 +77,7 @@ impl Footer {
         if self.root.field(8).is_some() {
             return Err(encrypted());
         }
+        check_decimals(self.root.list(2))?;
         let groups = self.root.list(4);
         let mut rows: i64 = 0;
         for (place, group) in groups.iter().enumerate() {
@@ -194,6 +195,24 @@ impl Footer {
             ))
         }
     }
+}
+
+/// Checks that decimals are described alike for older readers.
+fn check_decimals(schema: &[Node]) -> Result<(), Refused> {
+    /// The number of the type in the old list.
+    const DECIMAL: i64 = 5;
+    for column in schema {
+        let Some(decimal) = column.field(10).and_then(|logical| logical.field(5)) else {
+            continue;
+        };
+        let is_same = column.int(6) == Some(DECIMAL)
+            && column.int(7) == decimal.int(1)
+            && column.int(8) == decimal.int(2);
+        if !is_same {
+            return Err(Refused::broken("a decimal has two different types"));
+        }
+    }
+    Ok(())
 }
 
 fn check_group(group: &Node, schema: &SchemaDescriptor) -> Result<(), Refused> {

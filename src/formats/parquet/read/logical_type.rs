@@ -36,7 +36,20 @@ pub(super) fn column_type(descriptor: &ColumnDescriptor, kind: FieldType) -> Opt
         FieldType::Boolean => (physical == Physical::BOOLEAN).then_some(ColumnType::Boolean),
         FieldType::Integer => {
             let plain = matches!(logical, None | Some(LogicalType::Integer(_)));
-            (is_whole && plain).then_some(ColumnType::Integer)
+            // Older readers go by this type.
+            let plain_before = matches!(
+                converted,
+                ConvertedType::NONE
+                    | ConvertedType::INT_8
+                    | ConvertedType::INT_16
+                    | ConvertedType::INT_32
+                    | ConvertedType::INT_64
+                    | ConvertedType::UINT_8
+                    | ConvertedType::UINT_16
+                    | ConvertedType::UINT_32
+                    | ConvertedType::UINT_64
+            );
+            (is_whole && plain && plain_before).then_some(ColumnType::Integer)
         }
         FieldType::Decimal => {
             let is_decimal = matches!(logical, Some(LogicalType::Decimal(_)))
@@ -122,6 +135,10 @@ pub(super) fn format_number(number: i128, column_type: ColumnType) -> Option<Str
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use ::parquet::schema::types::{ColumnPath, Type};
+
     use super::*;
 
     #[test]
@@ -154,6 +171,35 @@ mod tests {
             None
         );
         assert_eq!(format_number(i128::MAX, ColumnType::Instant(1000)), None);
+    }
+
+    #[test]
+    fn integers_are_no_decimals_or_dates_to_older_readers() {
+        for (converted, is_integer) in [
+            (ConvertedType::NONE, true),
+            (ConvertedType::INT_64, true),
+            (ConvertedType::UINT_64, true),
+            (ConvertedType::DECIMAL, false),
+            (ConvertedType::TIMESTAMP_MICROS, false),
+            (ConvertedType::TIME_MICROS, false),
+        ] {
+            let column = Type::primitive_type_builder("images", Physical::INT64)
+                .with_converted_type(converted)
+                .with_precision(if converted == ConvertedType::DECIMAL {
+                    9
+                } else {
+                    -1
+                })
+                .with_scale(if converted == ConvertedType::DECIMAL {
+                    2
+                } else {
+                    -1
+                });
+            let column = Arc::new(column.build().expect("a type"));
+            let column = ColumnDescriptor::new(column, 0, 0, ColumnPath::from("images"));
+            let found = column_type(&column, FieldType::Integer);
+            assert_eq!(found.is_some(), is_integer, "{converted}");
+        }
     }
 
     #[test]

@@ -184,10 +184,9 @@ impl Claimed {
                 return Err("wrong smallest or largest value".to_owned());
             }
         }
-        // Deprecated bounds of texts use another order.
-        let is_number = !matches!(order, SortOrder::Bytes | SortOrder::Decimal);
+        // Some engines use deprecated bounds, also of texts, although writers did not agree on their order.
         for (bound, found) in self.old.iter().zip([&found.least, &found.greatest]) {
-            if let (Some(bound), Some(found), true) = (bound, found, is_number)
+            if let (Some(bound), Some(found)) = (bound, found)
                 && order.compare(bound, found) != Some(Ordering::Equal)
             {
                 return Err("wrong smallest or largest value".to_owned());

@@ -26,8 +26,9 @@ pub(super) struct PackagePart {
     /// Content types: extensions, and parts with their types.
     pub(super) endings: Vec<String>,
     pub(super) types: Vec<(String, String)>,
-    /// Workbook: sheets with their relationships, and defined names with their definitions.
+    /// Workbook: sheets with their relationships, the relationships of hidden ones, and defined names with their definitions.
     pub(super) sheets: Vec<(String, String)>,
+    pub(super) hidden: Vec<String>,
     pub(super) names: Vec<(String, String)>,
 }
 
@@ -129,9 +130,10 @@ impl Package {
             }
         }
         self.check_formats(&book)?;
+        self.check_places(&book)?;
         let mut known = HashSet::new();
         for (name, relation) in self.parts.get(&book).map_or(&[][..], |part| &part.sheets) {
-            if !known.insert(name.to_lowercase()) {
+            if !known.insert(name.trim().to_lowercase()) {
                 return Err(format!(
                     "the spreadsheet has two sheets `{}`",
                     text::brief(name)
@@ -302,6 +304,36 @@ impl Package {
         }
     }
 
+    /// Checks that texts and formats are where all readers look for them: some go by the name, others by the reference.
+    fn check_places(&self, book: &str) -> Result<(), String> {
+        let relations = self.parts.get(&relations_of(book));
+        let relations = relations.map_or(&[][..], |part| &part.relations);
+        for (root, kind, place) in [
+            ("sst", "/sharedstrings", "xl/sharedstrings.xml"),
+            ("styleSheet", "/styles", "xl/styles.xml"),
+        ] {
+            let parts = self.parts.iter().filter(|(_, part)| part.root == root);
+            let names = parts.map(|(name, _)| name.clone());
+            let found = relations
+                .iter()
+                .filter(|relation| relation.kind.ends_with(kind));
+            let targets = found.map(|relation| resolve(book, &relation.target));
+            if names.chain(targets).any(|name| name != place) {
+                return Err(format!(
+                    "the spreadsheet has its `{root}` in another place than `{place}`"
+                ));
+            }
+            if self.parts.contains_key(place)
+                && !relations
+                    .iter()
+                    .any(|relation| relation.kind.ends_with(kind))
+            {
+                return Err(format!("nothing in the spreadsheet refers to `{place}`"));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns what the sheet `name` may contain.
     pub(super) fn sheet(&self, name: &str) -> Result<SheetFacts, String> {
         let Some(book) = self.book() else {
@@ -309,6 +341,9 @@ impl Package {
         };
         let sheets = &self.parts[&book].sheets;
         let relation = sheets.iter().find(|(known, _)| known == name);
+        if relation.is_some_and(|(_, id)| self.parts[&book].hidden.contains(id)) {
+            return Err(format!("the sheet `{name}` is hidden"));
+        }
         let path = relation.and_then(|(_, relation)| self.target(&book, relation));
         let Some((path, sheet)) = path.and_then(|path| self.parts.get_key_value(&path)) else {
             return Ok(SheetFacts::default());

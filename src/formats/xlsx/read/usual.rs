@@ -259,6 +259,67 @@ impl CellParser<'_> {
 pub(super) struct NumberFormats {
     dates: Vec<Option<bool>>,
     whole_seconds: Vec<bool>,
+    shown: Vec<Shown>,
+}
+
+/// What people see of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Its value.
+    Value,
+    /// These words instead of its text.
+    Words(String),
+    /// Something else.
+    Other,
+}
+
+impl Shown {
+    fn by(code: &str) -> Self {
+        let words = code.strip_prefix(r#";;;""#);
+        let words = words.and_then(|words| words.strip_suffix('"'));
+        match words.filter(|words| !words.contains('"')) {
+            Some(words) => Self::Words(words.to_owned()),
+            None if shows_value(code) => Self::Value,
+            None => Self::Other,
+        }
+    }
+}
+
+/// Returns whether a number format shows the value as it is: the digits of a number, or the parts of a date with signs
+/// between them.
+fn shows_value(code: &str) -> bool {
+    let code = code.strip_suffix(";@").unwrap_or(code);
+    let code = match code
+        .strip_prefix("[$-")
+        .and_then(|rest| rest.split_once(']'))
+    {
+        Some((_, rest)) => rest,
+        None => code,
+    };
+    if matches!(code, "General" | "GENERAL" | "@") {
+        return true;
+    }
+    let code = code.replace("AM/PM", "").replace("#,##0", "0");
+    let is_sign = |letter: char| matches!(letter, '-' | '/' | ':' | '.' | ' ' | 'T');
+    let mut letters = code.chars();
+    while let Some(letter) = letters.next() {
+        let is_plain = match letter {
+            // A sign that is not to be read as part of the format.
+            '\\' => letters.next().is_some_and(is_sign),
+            '"' => letters
+                .by_ref()
+                .take_while(|quoted| *quoted != '"')
+                .all(is_sign),
+            letter => {
+                matches!(letter.to_ascii_lowercase(), 'y' | 'm' | 'd' | 'h' | 's')
+                    || matches!(letter, '0' | '#' | '-' | '/' | ':' | '.' | ' ')
+            }
+        };
+        if !is_plain {
+            return false;
+        }
+    }
+    true
 }
 
 impl NumberFormats {
@@ -276,7 +337,12 @@ impl NumberFormats {
             let format = style.number_format.as_ref();
             format.is_some_and(|format| !format.format_code.contains('0'))
         };
+        let shown = |style: &Style| {
+            let format = style.number_format.as_ref();
+            format.map_or(Shown::Value, |format| Shown::by(&format.format_code))
+        };
         Self {
+            shown: styles.iter().map(shown).collect(),
             dates: styles.iter().map(is_date).collect(),
             whole_seconds: styles.iter().map(has_no_fraction).collect(),
         }
@@ -286,6 +352,14 @@ impl NumberFormats {
     pub(super) fn has_whole_seconds(&self, format: Option<u32>) -> bool {
         let format = format.and_then(|format| usize::try_from(format).ok());
         format.and_then(|format| self.whole_seconds.get(format)) == Some(&true)
+    }
+
+    /// Returns what people see of a cell in this format.
+    pub(super) fn shown(&self, format: Option<u32>) -> &Shown {
+        let format = format.and_then(|format| usize::try_from(format).ok());
+        format
+            .and_then(|format| self.shown.get(format))
+            .unwrap_or(&Shown::Value)
     }
 
     /// Returns whether numbers in this format are dates; `None` if unknown.
@@ -392,6 +466,38 @@ fn row_tag(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn formats_show_the_value_or_words() {
+        for code in [
+            "General",
+            "@",
+            "0",
+            "0.00",
+            "#,##0.00",
+            "yyyy-mm-dd hh:mm:ss",
+            "yyyy\\-mm\\-dd\\ hh:mm:ss;@",
+            "yyyy\"-\"mm\"-\"dd\" \"hh\":\"mm\":\"ss.000",
+            "[$-409]d/m/yyyy h:mm AM/PM",
+        ] {
+            assert_eq!(Shown::by(code), Shown::Value, "{code}");
+        }
+        for code in [
+            ";;;",
+            "0.00%",
+            "0.00,",
+            "0.00\"9\"",
+            "\"99.99\"",
+            "99.99",
+            "\\2\\0-mm-dd",
+            "[<50]0.00;\"good\"",
+            "0.00E+00",
+        ] {
+            assert_eq!(Shown::by(code), Shown::Other, "{code}");
+        }
+        let words = Shown::by(";;;\"Usable rate (%)\"");
+        assert_eq!(words, Shown::Words("Usable rate (%)".to_owned()));
+    }
 
     #[test]
     fn a_date_without_a_fraction_is_a_whole_second() {

@@ -153,7 +153,38 @@ struct Measure {
     number: Vec<u8>,
     /// Whether the current list is that of cell formats.
     in_formats: bool,
+    texts_in_cell: CellTexts,
     xml: WellFormed,
+}
+
+/// The parts of the current text.
+#[derive(Default)]
+struct CellTexts {
+    /// The number of those without formats; `None` outside of a text.
+    plain: Option<u32>,
+    /// Whether the next part has formats.
+    in_run: bool,
+}
+
+impl CellTexts {
+    /// Rejects a text in several parts without formats: readers take different ones.
+    fn add(&mut self, tag: &[u8], local: &[u8]) -> Result<(), String> {
+        match local {
+            b"is" | b"si" => {
+                self.plain = Some(0);
+                self.in_run = false;
+            }
+            b"/is" | b"/si" => self.plain = None,
+            b"r" | b"rPh" => self.in_run = !tag.ends_with(b"/>"),
+            b"/r" | b"/rPh" => self.in_run = false,
+            b"t" if !self.in_run => self.plain = self.plain.map(|plain| plain + 1),
+            _ => {}
+        }
+        if self.plain > Some(1) {
+            return Err("has a text in several parts".to_owned());
+        }
+        Ok(())
+    }
 }
 
 impl Measure {
@@ -376,6 +407,9 @@ impl Measure {
         if self.part.root.is_empty() && !local.is_empty() && !b"?/!".contains(&local[0]) {
             self.part.root = String::from_utf8_lossy(local).into_owned();
         }
+        if matches!(self.part.root.as_str(), "worksheet" | "sst") {
+            self.texts_in_cell.add(tag, local)?;
+        }
         let get = |name: &str| attribute(tag, name);
         let is_kept = match (self.part.root.as_str(), local) {
             ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => {
@@ -435,7 +469,13 @@ impl Measure {
                 let name = name.trim_start_matches('/').to_owned();
                 part.types.push((name, text("ContentType")?));
             }
-            b"sheet" => part.sheets.push((text("name")?, text("id")?)),
+            b"sheet" => {
+                let id = text("id")?;
+                if get("state").is_some_and(|state| state != "visible") {
+                    part.hidden.push(id.clone());
+                }
+                part.sheets.push((text("name")?, id));
+            }
             _ => {
                 part.names.push((text("name")?, String::new()));
                 self.in_name = !tag.ends_with(b"/>");
