@@ -105,6 +105,16 @@ impl Archive {
         Self::read_within(path, BUSY_TIMEOUT)
     }
 
+    /// The same for a command that never writes to it: a file that is not an archive is a usage error.
+    pub(crate) fn read_source(path: &Path) -> Result<Self, Failure> {
+        Self::read(path).map_err(|mut failure| {
+            if failure.kind == Kind::Output {
+                failure.kind = Kind::Usage;
+            }
+            failure
+        })
+    }
+
     /// The same; `None` if there is no file, or an empty one, which a run may have just created.
     pub(crate) fn find(path: &Path) -> Result<Option<Self>, Failure> {
         Self::find_within(path, BUSY_TIMEOUT)

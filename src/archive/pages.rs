@@ -162,7 +162,7 @@ impl ArchivePages<'_> {
         if !self.lenient {
             let path = self.archive.path.display();
             return Err(Failure::new(Kind::Protocol, format!("`{path}`, {why}"))
-                .hint("`--lenient` skips batches that break the interface"));
+                .hint("`--lenient` keeps such a batch, and only skips one without an id"));
         }
         self.findings.flawed += 1;
         self.findings.skipped += u64::from(batch.is_none());

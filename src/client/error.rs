@@ -116,6 +116,16 @@ impl ServiceError {
         matches!(self.status(), Some(401 | 403))
     }
 
+    /// Returns whether the status may mean that a token which worked before has expired. With a cursor, some of them more
+    /// likely mean the cursor.
+    pub(crate) fn may_refuse_token(&self, has_cursor: bool) -> bool {
+        match self.status() {
+            Some(419 | 440 | 498 | 499) => true,
+            Some(400 | 404 | 410 | 422) => !has_cursor,
+            _ => false,
+        }
+    }
+
     fn kind(&self) -> Kind {
         match &self.fault {
             Fault::Status {
@@ -181,7 +191,7 @@ impl ServiceError {
             ),
             (Fault::TimedOut(_), _) => (
                 "the service did not answer in time",
-                "try again later, or raise `--timeout`",
+                "try again later, raise `--timeout`, or send one request at a time with `--parallel 1`",
             ),
             (_, Kind::Unavailable) if self.request.contains("/v2/") => (
                 "the service is not available",

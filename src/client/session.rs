@@ -1,6 +1,7 @@
 //! Requests for pages, with a permit, a valid token and retries. All workers share one session.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
@@ -21,6 +22,10 @@ pub(crate) struct Session {
     pub(crate) limiter: Arc<ConcurrencyLimiter>,
     /// The current token. Locked during a token request, so that concurrent workers send only one.
     token: Mutex<Option<Token>>,
+    /// Whether a request succeeded with the current token.
+    has_worked: AtomicBool,
+    /// Whether a new token did not help where another status than 401 or 403 might have meant the old one.
+    was_in_vain: AtomicBool,
 }
 
 #[derive(Clone)]
@@ -46,6 +51,8 @@ impl Session {
             stats,
             limiter: Arc::new(ConcurrencyLimiter::new(workers)),
             token: Mutex::new(None),
+            has_worked: AtomicBool::new(false),
+            was_in_vain: AtomicBool::new(false),
         }
     }
 
@@ -82,15 +89,32 @@ impl Session {
         // another request might invalidate the new one.
         let permit = self.limiter.acquire().await;
         let mut refused = Vec::new();
+        let mut is_doubtful = false;
         loop {
             let token = self.token(request.version, &refused).await?;
             let sent = self.service.batches(request, Some(&token), attempt).await?;
             match sent.success().await {
-                Ok(response) => return Ok((response, permit)),
+                Ok(response) => {
+                    self.has_worked.store(true, Ordering::Relaxed);
+                    return Ok((response, permit));
+                }
                 Err(error) if error.refuses_token() && refused.len() < self.max_refusals() => {
                     refused.push(token);
                 }
+                // The interface does not show how a token is refused.
+                Err(error)
+                    if error.may_refuse_token(request.next_token.is_some())
+                        && refused.is_empty()
+                        && !self.was_in_vain.load(Ordering::Relaxed)
+                        && self.has_worked.swap(false, Ordering::Relaxed) =>
+                {
+                    is_doubtful = true;
+                    refused.push(token);
+                }
                 Err(error) => {
+                    if is_doubtful {
+                        self.was_in_vain.store(true, Ordering::Relaxed);
+                    }
                     if error.is_overloaded() {
                         permit.overloaded();
                     }
@@ -287,6 +311,36 @@ mod tests {
             .build()
             .expect("a runtime");
         runtime.block_on(test);
+    }
+
+    #[test]
+    fn any_refusal_may_mean_a_token_that_worked_before() {
+        run(async {
+            let service = Scripted::new(1, 0, &["token a", "200", "422", "token b", "200", "410"]);
+            let answered = service.request(0).await;
+            assert_eq!(answered.expect("a page"), 0);
+            assert_eq!(service.request(0).await.expect("a page"), 1);
+            let requests = "auth, batches a, batches a, auth, batches b";
+            assert_eq!(service.requests(), requests);
+        });
+        // A new token does not help: later, it is not tried again.
+        run(async {
+            let responses = &["token a", "200", "422", "token b", "422", "200", "422"];
+            let service = Scripted::new(1, 0, responses);
+            service.request(0).await.expect("a page");
+            let error = service.request(0).await.expect_err("refused");
+            assert_eq!(error.status(), Some(422));
+            service.request(0).await.expect("a page");
+            service.request(0).await.expect_err("refused");
+            let requests = "auth, batches a, batches a, auth, batches b, batches b, batches b";
+            assert_eq!(service.requests(), requests);
+        });
+        // Nothing has worked with it so far.
+        run(async {
+            let service = Scripted::new(1, 0, &["token a", "422"]);
+            service.request(0).await.expect_err("refused");
+            assert_eq!(service.requests(), "auth, batches a");
+        });
     }
 
     #[test]

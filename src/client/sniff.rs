@@ -13,7 +13,7 @@ use super::base_url::BaseUrl;
 use super::crypto;
 
 /// The longest wait for a response. It only makes a message better.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns whether the service answers a plain request.
 pub(super) async fn speaks_http(base_url: &BaseUrl) -> bool {

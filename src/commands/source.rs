@@ -42,7 +42,7 @@ impl BatchSource {
             // An archive needs no settings, but mistakes in the config file are reported all the same.
             context.settings()?;
             return Ok(Self {
-                origin: BatchOrigin::Archive(Archive::read(path)?),
+                origin: BatchOrigin::Archive(Archive::read_source(path)?),
                 stats: Arc::default(),
             });
         }

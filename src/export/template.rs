@@ -50,7 +50,17 @@ impl Template {
     /// Parses `path`; `None` if it contains no placeholder.
     pub(crate) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
         let Some(mut rest) = path.to_str() else {
-            return Ok(None);
+            let lossy = path.to_string_lossy();
+            return match Self::parse(Path::new(&*lossy))? {
+                None => Ok(None),
+                Some(_) => Err(Failure::usage(
+                    format!(
+                        "`{}` has placeholders, but is not valid UTF-8",
+                        text::one_line(&lossy)
+                    ),
+                    "use a path in UTF-8",
+                )),
+            };
         };
         let mut parts = Vec::new();
         let mut text = String::new();

@@ -349,7 +349,7 @@ fn count_new(arrivals: &[Arrival]) -> usize {
 /// Returns the failure for a window that version 1 cannot return.
 fn too_dense(error: ServiceError, window: &Range) -> Failure {
     Failure::from(error).hint(format!(
-        "more batches were created within one second ({}) than version 1 can return; use `--api v2`, which has no such limit",
+        "if more batches were created within one second ({}) than version 1 can return, use `--api v2`, which has no such limit",
         window.describe()
     ))
 }

@@ -21,7 +21,7 @@ use crate::batch::page::WalkId;
 use crate::batch::range::Range;
 use crate::batch::{Batch, Timestamp};
 use crate::client::{ServiceError, Version};
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 use crate::terminal;
 
@@ -29,6 +29,8 @@ use crate::terminal;
 const MAX_RESTARTS: u32 = 3;
 /// Number of unordered pages after which a window is split.
 const SPLIT_AFTER: u64 = 8;
+/// The longest cursor, in bytes. In a URL, it may take three times as many, and no more than 64 KiB are possible.
+const MAX_CURSOR: usize = 16 << 10;
 
 pub(super) struct V2Walk {
     session: Arc<FetchSession>,
@@ -192,6 +194,12 @@ impl V2Walk {
         };
         if self.end.is_some() {
             self.pending = None;
+        } else if cursor.len() > MAX_CURSOR {
+            let why = format!(
+                "the service returned a next_token of more than {} KiB",
+                MAX_CURSOR >> 10
+            );
+            self.end = Some(WindowEnd::Failed(Failure::new(Kind::Protocol, why)));
         } else if !self.cursors.insert(self.digest(&cursor)) {
             self.session.is_looping.store(true, Ordering::Relaxed);
             let why =
@@ -338,7 +346,7 @@ impl V2Walk {
             let failure = Failure::from(error);
             return Err(failure
                 .with_message("the service rejects its own next_token")
-                .hint("request a shorter range with `--start` and `--end`, or contact the operator of the service"));
+                .hint("request a shorter range with `--start` and `--end`, or one page at a time with `--parallel 1`"));
         }
         terminal::note(&format!(
             "{error}; fetching this range again from its start"

@@ -12,7 +12,7 @@ use crate::storage::sqlite::is_damage;
 
 /// Reads the batches of the archive at `path`.
 pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
-    let archive = Archive::read(path).map_err(refused)?;
+    let archive = Archive::read_source(path).map_err(or_damaged)?;
     let info = FileInfo {
         columns: Some(ALL_COLUMNS),
         keeps_unknown_fields: true,
@@ -38,17 +38,6 @@ pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo
     }
     archive.check().map_err(or_damaged)?;
     Ok(info)
-}
-
-/// A file that is not an archive is a usage error here, because it was only to be read.
-fn refused(failure: Failure) -> ReadError {
-    match or_damaged(failure) {
-        ReadError::Aborted(mut failure) if failure.kind == Kind::Output => {
-            failure.kind = Kind::Usage;
-            ReadError::Aborted(failure)
-        }
-        other => other,
-    }
 }
 
 /// Damage, and a wrong schema, count as differences.

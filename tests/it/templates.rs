@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::data::hex;
 use crate::fake::{Batch, FakeService};
 use crate::files::export_to;
-use crate::harness::{Output, Run, Server, export};
+use crate::harness::{Output, Run, Server, export, trayscan};
 use crate::kills::{Moment, killed, strace_kills};
 
 /// Exports to `template` in `folder`.
@@ -376,7 +376,7 @@ fn a_crop_that_starts_with_a_hyphen_is_escaped() {
     let sql = r#"UPDATE batches SET received = replace(received, '"crop_type":"Tomato"', '"crop_type":"-"')"#;
     db.execute(sql, []).unwrap();
     drop(db);
-    let mut command = crate::harness::trayscan(&["export", "--archive", "a.db", "-f", "json"]);
+    let mut command = trayscan(&["export", "--archive", "a.db", "-f", "json"]);
     command
         .args(["-o", "{crop_type}"])
         .current_dir(folder.path());
@@ -510,5 +510,22 @@ fn a_name_that_ends_with_a_slash_is_refused() {
             ended.stderr.contains("is the name of a folder"),
             "{ended:?}"
         );
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn placeholders_need_a_path_in_utf_8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = TempDir::new().unwrap();
+    for (name, code) in [(&b"\xff/{year}.csv"[..], 2), (b"\xff.csv", 0)] {
+        let mut run = trayscan(&["export", "--sandbox", "-o"]);
+        run.current_dir(&folder).arg(OsStr::from_bytes(name));
+        let ended = run.output().expect(code);
+        let is_told = ended
+            .stderr
+            .contains("has placeholders, but is not valid UTF-8");
+        assert_eq!(is_told, code == 2, "{ended:?}");
     }
 }

@@ -230,6 +230,15 @@ fn a_next_token_that_is_neither_string_nor_null_is_a_protocol_error() {
 }
 
 #[test]
+fn a_cursor_too_long_for_a_url_is_a_protocol_error() {
+    let long = "c".repeat(100_000);
+    let service = service([Answer::ok(page(&[batch("b1")], Some(&long)))]);
+    let exported = export(&service, &[]).expect(7);
+    let why = "the service returned a next_token of more than 16 KiB";
+    assert!(exported.stderr.contains(why), "{}", exported.stderr);
+}
+
+#[test]
 fn repeated_cursors_fail_the_run() {
     for round in [1, 2, 5] {
         let service = FakeService::start(move |asked| {

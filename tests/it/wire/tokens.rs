@@ -1,5 +1,6 @@
 //! Tokens: renewed once and in time, and validated.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -28,6 +29,31 @@ fn a_refused_token_is_renewed_once_and_the_request_repeated() {
             service.requests()[3].headers("authorization"),
             ["Bearer token-0815"]
         );
+    }
+}
+
+#[test]
+fn an_expired_token_may_be_refused_with_any_status() {
+    for status in [400, 404, 410, 419, 422, 440, 498] {
+        // The first token is good for two pages.
+        let (tokens, uses) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let service = FakeService::start(move |asked| {
+            if asked.path().ends_with("/auth") {
+                let number = tokens.fetch_add(1, Ordering::Relaxed);
+                return Answer::ok(format!("{{\"access_token\":\"token-no-{number}\"}}"));
+            }
+            let is_first = tokens.load(Ordering::Relaxed) == 1;
+            if is_first && uses.fetch_add(1, Ordering::Relaxed) >= 2 {
+                return Answer::error(status, "no");
+            }
+            match asked.query("next_token").as_deref() {
+                None => Answer::ok(page(&[batch("b1")], Some("page-two"))),
+                Some("page-two") => Answer::ok(page(&[batch("b2")], Some("page-three"))),
+                _ => Answer::ok(page(&[batch("b3")], None)),
+            }
+        });
+        let exported = export(&service, &["--parallel", "1"]).expect(0);
+        assert_eq!(exported.ids(), ["b1", "b2", "b3"], "{status}");
     }
 }
 
