@@ -183,8 +183,13 @@ fn changed_files(
             thousands(update.part.kept.len() as u64)
         ),
         LakePlan::Everything { known } => format!(
-            "{} of an earlier run; all files would be written",
-            count(known.len() as u64, "file", "files")
+            "{} of an earlier run; all files would be written{}",
+            count(known.len() as u64, "file", "files"),
+            if known.is_empty() {
+                ""
+            } else {
+                ", and earlier ones without batches removed"
+            }
         ),
     })
 }

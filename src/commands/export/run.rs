@@ -330,6 +330,13 @@ impl OpenOutputs {
                 removed = others.context(
                     "the new files were written, but a file without batches could not be removed",
                 )?;
+                // The last line of a partial run says it.
+                if removed > 0 && kept.is_none() {
+                    log::warn!(
+                        "removed {} of the earlier export that this one has no batches for",
+                        count(removed, "file", "files")
+                    );
+                }
             }
             let kept = kept.iter().flatten().map(|file| file.path.clone());
             let files = written.iter().map(|file| file.path.clone()).chain(kept);

@@ -30,6 +30,13 @@ fn other_settings_than_in_the_manifest_rewrite_all_files() {
             "{args:?}: {ended:?}"
         );
         scene.assert_equals_full_export(MONTHS, args, &format!("{args:?}"));
+        let is_narrower = args.contains(&"--start");
+        let words = "of the earlier export that this one has no batches for";
+        assert_eq!(
+            ended.stderr.contains(words),
+            is_narrower,
+            "{args:?}: {ended:?}"
+        );
     }
     // The meaning of "300d" changes all the time.
     let recent = ["--where", "batch_creation_date>=300d"];
