@@ -7,12 +7,17 @@ use std::path::{Path, PathBuf};
 use crate::error::{Failure, Kind};
 use crate::export::Template;
 use crate::formats::detect;
+use crate::storage::Storage;
+use crate::storage::cloud::ObjectAddress;
 use crate::text;
 
 /// The extensions of exports, before `.gz` or `.zst`.
 const EXTENSIONS: [&str; 9] = [
     "json", "ndjson", "jsonl", "csv", "tsv", "xlsx", "parquet", "sqlite", "db",
 ];
+
+/// The manifest of a lake.
+const MANIFEST: &str = "_manifest.json";
 
 /// The location of a lake.
 #[derive(Clone, Debug)]
@@ -24,8 +29,20 @@ pub(crate) struct Lake {
 }
 
 impl Lake {
-    /// Returns the lake at `path`; `None` if it is a file or does not exist.
+    /// Returns the lake at `path`; `None` if it is a file or does not exist. In object storage, a name without an extension is
+    /// that of a folder.
     pub(crate) fn find(path: &Path) -> Result<Option<Self>, Failure> {
+        if ObjectAddress::is_meant(path) && Template::parse(path)?.is_none() {
+            let text = path.to_string_lossy();
+            let is_object = text
+                .rsplit('/')
+                .next()
+                .is_some_and(|last| last.contains('.'));
+            return Ok((!is_object).then(|| Self {
+                folder: path.to_owned(),
+                pattern: None,
+            }));
+        }
         if path.is_dir() {
             return Ok(Some(Self {
                 folder: path.to_owned(),
@@ -43,15 +60,31 @@ impl Lake {
         }))
     }
 
+    /// Returns its manifest, if there is one in its folder.
+    pub(crate) fn manifest(&self, storage: &Storage) -> Result<Option<PathBuf>, Failure> {
+        let manifest = self.folder.join(MANIFEST);
+        let exists = match ObjectAddress::parse(&manifest)? {
+            Some(address) => storage
+                .cloud
+                .sizes(&address)?
+                .contains_key(&address.to_string()),
+            None => manifest.exists(),
+        };
+        Ok(exists.then_some(manifest))
+    }
+
     /// Returns the exports in it, sorted by name. Names that start with `_` or `.` are skipped, as query engines
     /// do.
-    pub(crate) fn files(&self) -> Result<Vec<PathBuf>, Failure> {
+    pub(crate) fn files(&self, storage: &Storage) -> Result<Vec<PathBuf>, Failure> {
         let root = match &self.folder {
             folder if folder.as_os_str().is_empty() => Path::new("."),
             folder => folder,
         };
         let mut files = Vec::new();
-        walk(root, &mut Vec::new(), &mut files)?;
+        match ObjectAddress::parse(&root.join(MANIFEST))? {
+            Some(inside) => files = objects(root, &inside, storage)?,
+            None => walk(root, &mut Vec::new(), &mut files)?,
+        }
         let mut files: Vec<PathBuf> = files
             .into_iter()
             .map(|file| file.strip_prefix("./").map_or(file.clone(), Path::to_owned))
@@ -59,7 +92,7 @@ impl Lake {
             .collect();
         files.sort();
         // A manifest may say that there are no files.
-        if files.is_empty() && !root.join("_manifest.json").is_file() {
+        if files.is_empty() && self.manifest(storage)?.is_none() {
             let name = text::one_line(&root.to_string_lossy()).into_owned();
             let message = match self.pattern {
                 None => format!("there is no export in the folder `{name}`"),
@@ -80,6 +113,21 @@ impl Lake {
             Some(texts) => file.to_str().is_some_and(|name| fits(texts, name)),
         }
     }
+}
+
+/// Returns the objects below `folder`; `inside` is the address of one in it.
+fn objects(
+    folder: &Path,
+    inside: &ObjectAddress,
+    storage: &Storage,
+) -> Result<Vec<PathBuf>, Failure> {
+    let folder = format!("{}/", folder.to_string_lossy().trim_end_matches('/'));
+    let is_skipped = |part: &str| part.starts_with(['_', '.']);
+    let names = storage.cloud.sizes(inside)?.into_keys().filter(|name| {
+        let below = name.strip_prefix(&folder);
+        below.is_some_and(|below| !below.split('/').any(is_skipped))
+    });
+    Ok(names.map(PathBuf::from).collect())
 }
 
 /// Adds all files below `folder`, also behind links, as query engines do. `above` are the folders above it.
@@ -175,7 +223,7 @@ mod tests {
         let lake = Lake::find(folder.path())
             .expect("readable")
             .expect("a lake");
-        let files = lake.files().expect("files");
+        let files = lake.files(&Storage::default()).expect("files");
         assert_eq!(files, [at("a/1.NDJSON.gz"), at("a/b/2.csv")]);
         assert!(Lake::find(&at("note.txt")).expect("readable").is_none());
     }

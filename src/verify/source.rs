@@ -42,9 +42,17 @@ pub(crate) struct RecordSource {
 
 enum SourceKind {
     File(SourceFile),
-    /// The files of a lake, as one set, and the digests of those that were read and hashed.
-    Lake(Vec<PathBuf>, Vec<FileDigest>),
+    /// The files of a lake, as one set.
+    Lake(LakeFiles),
     Table(Box<TableReader>),
+}
+
+/// The files of a lake.
+struct LakeFiles {
+    paths: Vec<PathBuf>,
+    /// The digests of the first ones, which were read and hashed.
+    digests: Vec<FileDigest>,
+    storage: Storage,
 }
 
 /// An open file. It is read from the start as often as needed.
@@ -177,21 +185,25 @@ impl RecordSource {
             let reader = Box::new(TableReader::new(address));
             return Ok(Self::new(name, SourceKind::Table(reader)));
         }
-        let name = format!("`{}`", text::one_line(&text));
+        if let Some(lake) = Lake::find(path)? {
+            let kind = SourceKind::Lake(LakeFiles {
+                paths: lake.files(storage)?,
+                digests: Vec::new(),
+                storage: storage.clone(),
+            });
+            return Ok(Self::new(format!("`{}`", text::one_line(&text)), kind));
+        }
+        Self::open_one(path, storage)
+    }
+
+    /// Opens the file or the object at `path`.
+    fn open_one(path: &Path, storage: &Storage) -> Result<Self, Failure> {
+        let name = format!("`{}`", text::one_line(&path.to_string_lossy()));
         if let Some(address) = ObjectAddress::parse(path)? {
             let scratch = cloud::download(&address, storage)?;
             let path = scratch.path().to_owned();
             return Self::open_file(name, &path, Some(scratch));
         }
-        if let Some(lake) = Lake::find(path)? {
-            let kind = SourceKind::Lake(lake.files()?, Vec::new());
-            return Ok(Self::new(name, kind));
-        }
-        Self::open_file(name, path, None)
-    }
-
-    fn open_in_lake(path: &Path) -> Result<Self, Failure> {
-        let name = format!("`{}`", text::one_line(&path.to_string_lossy()));
         Self::open_file(name, path, None)
     }
 
@@ -253,7 +265,7 @@ impl RecordSource {
     /// Returns the files of a lake; `None` if it is not one.
     pub(crate) fn lake(&self) -> Option<&[PathBuf]> {
         match &self.kind {
-            SourceKind::Lake(files, _) => Some(files),
+            SourceKind::Lake(files) => Some(&files.paths),
             _ => None,
         }
     }
@@ -267,10 +279,7 @@ impl RecordSource {
         let (is_hashed, may_be_empty) = (self.is_hashed, self.may_be_empty);
         let read = match &mut self.kind {
             SourceKind::File(file) => file.read(is_hashed, may_be_empty, layout, each),
-            SourceKind::Lake(files, digests) => {
-                digests.clear();
-                return read_lake(files, is_hashed.then_some(digests), layout, each);
-            }
+            SourceKind::Lake(files) => return files.read(is_hashed, layout, each),
             SourceKind::Table(reader) => read_table(reader, each),
         };
         read.map_err(|error| error.into_failure(&self.name))
@@ -287,13 +296,14 @@ impl RecordSource {
 
     /// Returns the sizes and hashes of the files of a lake, in their order; empty if it is not a lake.
     pub(crate) fn measure_lake(&mut self) -> Result<Vec<FileDigest>, Failure> {
-        let SourceKind::Lake(files, digests) = &mut self.kind else {
+        let SourceKind::Lake(files) = &mut self.kind else {
             return Ok(Vec::new());
         };
-        for file in &files[digests.len()..] {
-            digests.extend(Self::open_in_lake(file)?.measure()?);
+        for file in &files.paths[files.digests.len()..] {
+            let measured = Self::open_one(file, &files.storage)?.measure()?;
+            files.digests.extend(measured);
         }
-        Ok(digests.clone())
+        Ok(files.digests.clone())
     }
 }
 
@@ -376,48 +386,50 @@ fn read_text(
     }
 }
 
-/// Reads one file after another, and adds their `digests` if requested. The combined facts are those that are
-/// true for each.
-fn read_lake(
-    files: &[PathBuf],
-    mut digests: Option<&mut Vec<FileDigest>>,
-    layout: Option<&[usize]>,
-    each: &mut RecordHandler<'_>,
-) -> Result<FileInfo, Failure> {
-    let mut all: Option<FileInfo> = None;
-    for file in files {
-        let mut source = RecordSource::open_in_lake(file)?;
-        source.is_hashed = digests.is_some();
-        let name = source.name().to_owned();
-        let mut has_enough = false;
-        let mut info = source.read(layout, &mut |record| {
-            let flow = each(record).map_err(|failure| {
-                let message = format!("{name}: {failure}");
-                failure.with_message(message)
+impl LakeFiles {
+    /// Reads one file after another, and hashes them if requested. The combined facts are those that are true for each.
+    fn read(
+        &mut self,
+        is_hashed: bool,
+        layout: Option<&[usize]>,
+        each: &mut RecordHandler<'_>,
+    ) -> Result<FileInfo, Failure> {
+        self.digests.clear();
+        let mut all: Option<FileInfo> = None;
+        for file in &self.paths {
+            let mut source = RecordSource::open_one(file, &self.storage)?;
+            source.is_hashed = is_hashed;
+            let name = source.name().to_owned();
+            let mut has_enough = false;
+            let mut info = source.read(layout, &mut |record| {
+                let flow = each(record).map_err(|failure| {
+                    let message = format!("{name}: {failure}");
+                    failure.with_message(message)
+                })?;
+                has_enough = flow == ControlFlow::Break(());
+                Ok(flow)
             })?;
-            has_enough = flow == ControlFlow::Break(());
-            Ok(flow)
-        })?;
-        if let Some(wrong) = &mut info.wrong_figure {
-            *wrong = format!("{name}: {wrong}");
+            if let Some(wrong) = &mut info.wrong_figure {
+                *wrong = format!("{name}: {wrong}");
+            }
+            all = Some(match all {
+                None => info,
+                Some(all) => all.merge(info),
+            });
+            if has_enough {
+                break;
+            }
+            if is_hashed {
+                self.digests.extend(source.measure()?);
+            }
         }
-        all = Some(match all {
-            None => info,
-            Some(all) => all.merge(info),
-        });
-        if has_enough {
-            break;
-        }
-        if let Some(digests) = &mut digests {
-            digests.extend(source.measure()?);
-        }
+        let all = all.unwrap_or_default();
+        // The digest in a file covers only that file.
+        Ok(FileInfo {
+            embedded_digest: None,
+            ..all
+        })
     }
-    let all = all.unwrap_or_default();
-    // The digest in a file covers only that file.
-    Ok(FileInfo {
-        embedded_digest: None,
-        ..all
-    })
 }
 
 /// Reads a table of PostgreSQL.

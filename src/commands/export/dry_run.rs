@@ -148,7 +148,7 @@ fn existing_files(
     }
     // A folder that cannot be read is not a reason to fail.
     let lake = Lake::find(Path::new(&template.text())).ok().flatten();
-    let files = lake.map_or_else(Vec::new, |lake| lake.files().unwrap_or_default());
+    let files = lake.map_or_else(Vec::new, |lake| lake.files(storage).unwrap_or_default());
     Ok(match files.len() as u64 {
         0 => "no file with such a name".to_owned(),
         files => format!(

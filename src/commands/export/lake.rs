@@ -493,7 +493,7 @@ pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
     };
     let plain = |name: &str| name.strip_prefix("./").unwrap_or(name).to_owned();
     let known: HashSet<String> = files.iter().map(|name| plain(name)).collect();
-    let found = lake.files().unwrap_or_default();
+    let found = lake.files(&Storage::default()).unwrap_or_default();
     let found = found.iter().map(|file| plain(&file.to_string_lossy()));
     let strays: Vec<String> = found.filter(|name| !known.contains(name)).collect();
     if let Some(first) = strays.first() {

@@ -12,11 +12,9 @@ use crate::cli::VerifyArgs;
 use crate::commands::context::Context;
 use crate::commands::{outputs, runtime};
 use crate::error::{Failure, Kind};
+use crate::storage::Storage;
 use crate::terminal;
 use crate::verify::{self, Comparison, Lake, RecordSource};
-
-/// The default manifest in the folder of a lake.
-const LAKE_MANIFEST: &str = "_manifest.json";
 
 pub(crate) fn run(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     check_flags(args)?;
@@ -70,7 +68,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     let storage = &outputs::prepare_storage(context, &locations)?;
     let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
     let fields = fields.map(|fields| verify::bits(&fields.columns));
-    let manifest = manifest_of(args)?;
+    let manifest = manifest_of(args, storage)?;
     let expected = manifest.as_deref();
     let expected = expected
         .map(|path| Expected::read(path, storage))
@@ -116,15 +114,16 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
 }
 
 /// Returns the manifest to use: the given one, or the one in the folder of a lake.
-fn manifest_of(args: &VerifyArgs) -> Result<Option<PathBuf>, Failure> {
+fn manifest_of(args: &VerifyArgs, storage: &Storage) -> Result<Option<PathBuf>, Failure> {
     let dates = [&args.range.start, &args.range.end, &args.range.period];
     let has_dates = dates.iter().any(|date| date.is_some());
     if args.manifest.is_some() || args.against.is_some() || has_dates {
         return Ok(args.manifest.clone());
     }
-    let lake = Lake::find(&args.file)?;
-    let manifest = lake.map(|lake| lake.folder.join(LAKE_MANIFEST));
-    Ok(manifest.filter(|manifest| manifest.exists()))
+    match Lake::find(&args.file)? {
+        Some(lake) => lake.manifest(storage),
+        None => Ok(None),
+    }
 }
 
 fn no_digest_for(fields: u32, expected: &Expected) -> Failure {

@@ -80,5 +80,27 @@ fn a_lake_in_object_storage_follows_its_archive() {
             assert_code(&bucket.verify(&[&address, "--manifest", &manifest]), 0);
         }
         bucket.assert_no_incomplete_uploads();
+
+        // The whole lake is one set, by its folder or by its template.
+        let template = bucket.address("lake/m={month}/b b.ndjson");
+        for lake in [&bucket.address("lake/"), &bucket.address("lake"), &template] {
+            let ended = bucket.verify(&[lake]);
+            assert_code(&ended, 0);
+            let words = format!("equals the manifest `{manifest}`: 3 batches");
+            assert!(ended.stdout.contains(&words), "{ended:?}");
+        }
+        bucket.ask("put", "lake/m=09/b b.ndjson", &bucket.get(&month(1)));
+        let ended = bucket.verify(&[&bucket.address("lake")]);
+        assert_code(&ended, 7);
+        assert!(ended.stderr.contains("1 batch more than once"), "{ended:?}");
+        bucket.ask("delete", "lake/m=09/b b.ndjson", &[]);
+        bucket.ask("delete", &month(4), &[]);
+        let ended = bucket.verify(&[&template, "--manifest", &manifest]);
+        assert_code(&ended, 7);
+        assert!(ended.stdout.contains("missing: 1 file"), "{ended:?}");
+        let ended = bucket.verify(&[&bucket.address("nothing/")]);
+        assert_code(&ended, 2);
+        let words = "there is no export in the folder";
+        assert!(ended.stderr.contains(words), "{ended:?}");
     }
 }
