@@ -169,7 +169,7 @@ impl Pages {
             match self.queue.take_first()? {
                 First::Page(decoded, is_window) => return Ok(Some(self.count(decoded, is_window))),
                 First::Finished(Some((fetched, issues))) => {
-                    if self.misses_first_page(&fetched.window) {
+                    if !self.is_v1() && self.misses_first_page(&fetched.window) {
                         self.restart(MISSING_BATCHES);
                     } else {
                         self.fetched.push(fetched);
@@ -187,6 +187,10 @@ impl Pages {
         }
     }
 
+    fn is_v1(&self) -> bool {
+        self.version == Some(Version::V1)
+    }
+
     /// Counts a page that is returned to the caller.
     fn count(&mut self, decoded: DecodedPage, is_window: bool) -> Page {
         let page = decoded.page;
@@ -201,10 +205,10 @@ impl Pages {
         if let Some(share) = self.progress.add(&page) {
             self.session.client.stats.set_share(share);
         }
-        if is_window && !self.first_page.is_empty() {
+        if (is_window || self.is_v1()) && !self.first_page.is_empty() {
             for digest in &page.digests {
                 let known = self.first_page.remove(&digest.id()).is_some();
-                self.refetched += u64::from(known);
+                self.refetched += u64::from(known && is_window);
             }
         }
         page
@@ -366,10 +370,14 @@ impl Pages {
         match end {
             WindowEnd::Split(parts, first_page) => {
                 self.queue.insert_after(number, &parts);
-                // The batches of the first page are counted when they are received again.
-                self.refetched += received.saturating_sub(first_page.len() as u64);
+                if self.is_v1() {
+                    self.refetched += received;
+                } else {
+                    // The batches of the first page are counted when they are received again.
+                    self.refetched += received.saturating_sub(first_page.len() as u64);
+                    self.has_v2 |= !first_page.is_empty();
+                }
                 if !first_page.is_empty() {
-                    self.has_v2 = true;
                     self.first_page = first_page;
                 }
             }

@@ -3,6 +3,9 @@
 //! A window of two adjacent seconds cannot be split, because a batch created between them would be in neither
 //! part. If it has too many batches, it is requested as a whole and then second by second: batches on whole
 //! seconds are then complete, and between them there is as much as version 1 returns.
+//!
+//! The parts must return all batches of the response for the whole range. If they do not, the dates are compared with a
+//! field that some batches lack, and the whole range is requested again, without splitting it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +24,8 @@ use crate::client::{ServiceError, Version};
 use crate::error::Failure;
 use crate::text;
 
+/// The number of batches to remember of the response for the whole range.
+const MAX_WHOLE: usize = 100_000;
 /// Status codes for a response that would be too large (interface, section 8).
 const TOO_LARGE: [u16; 2] = [413, 422];
 
@@ -40,8 +45,12 @@ pub(super) struct V1Walk {
     window: Range,
     halves: [Range; 2],
     hint: WindowHint,
+    /// Whether to split the window if the response may be incomplete.
+    is_split: bool,
     pending: Option<PendingPage>,
     sample: CreationSample,
+    /// The batches of the response for the whole range. Its parts must return them again.
+    whole: FirstPageIds,
     /// Number of batches returned.
     returned: u64,
     is_done: bool,
@@ -55,6 +64,7 @@ impl V1Walk {
         window: Range,
         halves: [Range; 2],
         hint: WindowHint,
+        is_split: bool,
     ) -> Self {
         Self {
             session,
@@ -62,8 +72,10 @@ impl V1Walk {
             window,
             halves,
             hint,
+            is_split,
             pending: None,
             sample: CreationSample::default(),
+            whole: FirstPageIds::new(),
             returned: 0,
             is_done: false,
         }
@@ -87,11 +99,15 @@ impl V1Walk {
             };
             if decoded.is_retry {
                 self.sample = CreationSample::default();
+                self.whole.clear();
                 decoded.refetched = std::mem::take(&mut self.returned);
             }
             self.is_done = !decoded.page.is_continued;
             let is_enough = self.sample.add_all(&decoded.page.batches);
-            if decoded.received < V1_LIMIT {
+            if self.window == self.range && self.whole.len() < MAX_WHOLE {
+                self.whole.extend(decoded.page.ids());
+            }
+            if decoded.received < V1_LIMIT || !self.is_split {
                 self.returned += decoded.page.batches.len() as u64;
                 return Ok(WalkStep::Page(decoded));
             }
@@ -100,7 +116,8 @@ impl V1Walk {
                 self.pending = None;
                 let sample = std::mem::take(&mut self.sample);
                 let parts = sample.cut(&self.window, self.hint);
-                return Ok(WalkStep::End(WindowEnd::Split(parts, FirstPageIds::new())));
+                let whole = std::mem::take(&mut self.whole);
+                return Ok(WalkStep::End(WindowEnd::Split(parts, whole)));
             }
         }
     }

@@ -46,8 +46,9 @@ impl Walk {
             WalkMode::V1(hint) => hint,
             _ => WindowHint::default(),
         };
+        let is_split = mode != WalkMode::Full;
         match window::halves(&window) {
-            Some(halves) => Self::V1(V1Walk::new(session, range, window, halves, hint)),
+            Some(halves) => Self::V1(V1Walk::new(session, range, window, halves, hint, is_split)),
             None => Self::V1Seconds(V1Seconds::new(session, range, window, options.repeat_guard)),
         }
     }

@@ -1,7 +1,9 @@
 //! Version 1 is used only if version 2 is missing.
 
+use std::collections::HashSet;
+
 use super::{batch, export, page, service, token};
-use crate::fake::{Answer, Batch, FakeService, cursor, list};
+use crate::fake::{Answer, Batch, FakeService, cursor, list, second};
 
 /// A service whose version 2 returns `status`, for auth or for batches, and whose version 1 works.
 fn without_version_2(status: u16, auth: bool) -> FakeService {
@@ -115,5 +117,36 @@ fn version_1_ignoring_dates_is_detected() {
         assert!(exported.has("for any dates"), "{}", exported.stderr);
         let asked = service.requests().len();
         assert!(asked < most, "{asked} with {workers}");
+    }
+}
+
+#[test]
+fn version_1_may_have_batches_that_no_date_selects() {
+    // The dates may be compared with a field that some batches lack: only a request without dates returns these.
+    let first = second("2026-05-01T00:00:00Z");
+    for lacking in [vec![3, 700, 1499], (0..1500).collect()] {
+        let service = FakeService::start(move |asked| {
+            if asked.path().ends_with("/auth") {
+                return token();
+            }
+            let [start, end] = ["start_date", "end_date"].map(|name| asked.query(name));
+            let dated = start.is_some() || end.is_some();
+            let [start, end] = [start, end].map(|date| date.as_deref().map(second));
+            let found = (0..1500).filter(|number| {
+                let created = first + number * 3600;
+                let inside = start.is_none_or(|start| start <= created)
+                    && end.is_none_or(|end| created <= end);
+                inside && !(dated && lacking.contains(number))
+            });
+            let found = found.map(|number| {
+                Batch::small(&format!("b{number}")).created_at(first + number * 3600)
+            });
+            Answer::ok(list(&found.collect::<Vec<_>>()))
+        });
+        for workers in ["1", "4"] {
+            let exported = export(&service, &["--api", "v1", "--parallel", workers]).expect(0);
+            let ids: HashSet<String> = exported.ids().into_iter().collect();
+            assert_eq!((exported.ids().len(), ids.len()), (1500, 1500), "{workers}");
+        }
     }
 }
