@@ -793,12 +793,20 @@ fn instant(days: f64) -> String {
         .and_then(|days| days.checked_mul(86_400_000_000))
         .and_then(|start| start.checked_add(micros));
     let offset = EPOCH * 86_400_000_000;
-    let is_as_far = |micros: &i64| (micros + offset) as f64 / DAY == days;
+    let number = |micros: &i64| (micros + offset) as f64 / DAY;
+    let is_as_far = |micros: &i64| number(micros) == days;
+    // openpyxl writes sixteen digits of a number that may need seventeen. That is still exact to the microsecond.
+    let is_cut = |micros: &i64| {
+        let digits = format!("{:.15e}", number(micros));
+        days < 99_999.0 && digits.parse() == Ok(days)
+    };
     // Far from now, two microseconds may give the same number of days.
     let shortest = |micros: i64| {
         let units = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
         let rounded = units.map(|unit| (micros + unit / 2).div_euclid(unit) * unit);
-        rounded.into_iter().find(is_as_far).unwrap_or(micros)
+        let found = rounded.iter().find(|micros| is_as_far(micros));
+        let found = found.or_else(|| rounded.iter().find(|micros| is_cut(micros)));
+        found.copied().unwrap_or(micros)
     };
     let is_dated = |micros: &i64| DateTime::from_timestamp_micros(*micros).is_some();
     let micros = micros.filter(is_dated).map(shortest);
@@ -887,6 +895,22 @@ mod tests {
             "\u{1}\\u{2}é\u{ffff}}"
         );
         assert_eq!(unescape(r"\u{é}"), r"\u{é}");
+    }
+
+    #[test]
+    #[allow(clippy::cast_precision_loss, reason = "as in the workbook")]
+    fn a_date_with_sixteen_digits_is_the_same() {
+        for micros in [
+            1_792_454_399_992_000_i64,
+            1_777_615_200_250_000,
+            1_700_000_000_001_001,
+            1_700_000_000_999_999,
+        ] {
+            let days = (micros + EPOCH * 86_400_000_000) as f64 / DAY;
+            let digits: f64 = format!("{days:.15e}").parse().expect("a number");
+            assert_eq!(instant(digits), instant(days), "{days}");
+        }
+        assert_eq!(instant(46_314.999_999_907_41), "2026-10-19T23:59:59.992Z");
     }
 
     #[test]
