@@ -22,4 +22,4 @@ pub(crate) use partitions::{PartitionOptions, PartitionedWriter, PublishedExport
 pub(crate) use pending::Pending;
 pub(crate) use sink::ExportSink;
 pub(crate) use summarised::SummarisedWriter;
-pub(crate) use template::{Crops, Template};
+pub(crate) use template::{Crops, HiveFolders, Template};

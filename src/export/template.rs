@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use chrono::{Datelike as _, NaiveDate};
+use percent_encoding::percent_decode_str;
 
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
 use crate::error::Failure;
@@ -222,6 +223,62 @@ impl Template {
     }
 }
 
+/// The folders of a file that are named like `year=2026`: engines read them as columns.
+pub(crate) struct HiveFolders<'a>(Vec<(Placeholder, &'a str)>);
+
+impl<'a> HiveFolders<'a> {
+    /// Takes those of `path` that have the name of a placeholder.
+    pub(crate) fn of(path: &'a Path) -> Self {
+        let folders = path.parent().into_iter().flat_map(Path::iter);
+        let folders = folders.filter_map(|folder| {
+            let (key, value) = folder.to_str()?.split_once('=')?;
+            let (_, placeholder) = VALUES.iter().find(|(name, _)| *name == key)?;
+            Some((*placeholder, value))
+        });
+        Self(folders.collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the name of a folder that contradicts a batch with this creation date and crop.
+    pub(crate) fn contradiction(&self, date: Option<&str>, crop: Option<&str>) -> Option<String> {
+        let date = date.map(canonical_date);
+        let piece = |from, to| date.as_deref().and_then(|date| date.get(from..to));
+        let number = |text: &str| text.parse::<u32>().ok();
+        let is_date = |value: &str, part: Option<&str>| {
+            part.map_or(value == HIVE_NULL, |part| number(value) == number(part))
+        };
+        let is_right = |placeholder: Placeholder, value: &str| match placeholder {
+            Placeholder::Year => is_date(value, piece(0, 4)),
+            Placeholder::Month => is_date(value, piece(5, 7)),
+            Placeholder::Day => is_date(value, piece(8, 10)),
+            Placeholder::CropType => match crop.filter(|crop| !crop.is_empty()) {
+                Some(crop) => is_name_of(value, crop),
+                None => value == HIVE_NULL,
+            },
+        };
+        let mut folders = self.0.iter();
+        let (placeholder, value) =
+            folders.find(|(placeholder, value)| !is_right(*placeholder, value))?;
+        let key = VALUES.iter().find(|(_, known)| known == placeholder);
+        Some(format!("{}={value}", key.map_or("", |(name, _)| name)))
+    }
+}
+
+/// Returns whether a folder of this name may be that of `crop`, also if another program wrote it.
+fn is_name_of(name: &str, crop: &str) -> bool {
+    /// Marks that are equal by chance are rare.
+    const ATTEMPTS: u64 = 4;
+    let plain = safe(crop);
+    name == plain
+        || percent_decode_str(name)
+            .decode_utf8()
+            .is_ok_and(|name| name == crop)
+        || (0..ATTEMPTS).any(|attempt| name == marked(&plain, crop, attempt))
+}
+
 /// A placeholder of a date without the one before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DateGap {
@@ -381,6 +438,42 @@ fn unknown(path: &Path, word: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_contradict_batches_of_other_dates_or_crops() {
+        let date = Some("2026-05-01T06:00:00Z");
+        for (path, date, crop, expected) in [
+            ("year=2026/month=05/day=1/b.csv", date, None, None),
+            ("year=2025/b.csv", date, None, Some("year=2025")),
+            ("year=2026/month=6/b.csv", date, None, Some("month=6")),
+            ("year=2026/b.csv", None, None, Some("year=2026")),
+            ("crop_type=Leek/b.csv", date, Some("Leek"), None),
+            (
+                "crop_type=Leek/b.csv",
+                date,
+                Some("leek"),
+                Some("crop_type=Leek"),
+            ),
+            ("crop_type=a%2Fb/b.csv", date, Some("a/b"), None),
+            ("crop_type=a%20b/b.csv", date, Some("a b"), None),
+            (
+                "crop_type=__HIVE_DEFAULT_PARTITION__/b.csv",
+                date,
+                Some(""),
+                None,
+            ),
+            ("crop_type=Leek/b.csv", date, None, Some("crop_type=Leek")),
+            ("sown=1999/crop_type=Leek.csv", date, Some("Kale"), None),
+        ] {
+            let folders = HiveFolders::of(Path::new(path));
+            let found = folders.contradiction(date, crop);
+            assert_eq!(found.as_deref(), expected, "{path}");
+        }
+        let marked = format!("crop_type={}/b.csv", marked("Leek", "Leek", 0));
+        let folders = HiveFolders::of(Path::new(&marked));
+        assert_eq!(folders.contradiction(date, Some("Leek")), None);
+        assert!(folders.contradiction(date, Some("LEEK")).is_some());
+    }
     use crate::error::Kind;
 
     fn batch(date: &str, crop: &str) -> Batch {

@@ -63,8 +63,8 @@ pub(crate) struct FileInfo {
     /// writes such values.
     pub(crate) wrong_type: Option<String>,
     pub(crate) embedded_digest: Option<EmbeddedDigest>,
-    /// The first figure beside the batches that they do not give.
-    pub(crate) wrong_figure: Option<String>,
+    /// The first thing that it says besides the batches, such as a figure, that contradicts them.
+    pub(crate) contradiction: Option<String>,
     /// Why such figures were not checked.
     pub(crate) unchecked_figures: Option<String>,
 }
@@ -82,7 +82,7 @@ impl FileInfo {
             }
         }
         self.wrong_type = self.wrong_type.or(other.wrong_type);
-        self.wrong_figure = self.wrong_figure.or(other.wrong_figure);
+        self.contradiction = self.contradiction.or(other.contradiction);
         self.unchecked_figures = self.unchecked_figures.or(other.unchecked_figures);
         self.unended |= other.unended;
         if self.schema != other.schema {

@@ -13,7 +13,9 @@ use super::lake::Lake;
 use super::workbook;
 use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
+use crate::batch::{CREATION_DATE, CROP_TYPE};
 use crate::error::{Failure, Kind};
+use crate::export::HiveFolders;
 use crate::formats::detect::{self, DetectedFormat, Packing};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::formats::{csv, json, parquet, sqlite};
@@ -49,6 +51,7 @@ enum SourceKind {
 
 /// The files of a lake.
 struct LakeFiles {
+    folder: PathBuf,
     paths: Vec<PathBuf>,
     /// The digests of the first ones, which were read and hashed.
     digests: Vec<FileDigest>,
@@ -188,6 +191,7 @@ impl RecordSource {
         if let Some(lake) = Lake::find(path)? {
             let kind = SourceKind::Lake(LakeFiles {
                 paths: lake.files(storage)?,
+                folder: lake.folder,
                 digests: Vec::new(),
                 storage: storage.clone(),
             });
@@ -400,8 +404,10 @@ impl LakeFiles {
             let mut source = RecordSource::open_one(file, &self.storage)?;
             source.is_hashed = is_hashed;
             let name = source.name().to_owned();
-            let mut has_enough = false;
+            let (mut has_enough, mut misplaced) = (false, None);
+            let folders = HiveFolders::of(file.strip_prefix(&self.folder).unwrap_or(file));
             let mut info = source.read(layout, &mut |record| {
+                misplaced = misplaced.take().or_else(|| misplacement(&folders, record));
                 let flow = each(record).map_err(|failure| {
                     let message = format!("{name}: {failure}");
                     failure.with_message(message)
@@ -409,9 +415,8 @@ impl LakeFiles {
                 has_enough = flow == ControlFlow::Break(());
                 Ok(flow)
             })?;
-            if let Some(wrong) = &mut info.wrong_figure {
-                *wrong = format!("{name}: {wrong}");
-            }
+            let contradiction = info.contradiction.take().or(misplaced);
+            info.contradiction = contradiction.map(|wrong| format!("{name}: {wrong}"));
             all = Some(match all {
                 None => info,
                 Some(all) => all.merge(info),
@@ -430,6 +435,18 @@ impl LakeFiles {
             ..all
         })
     }
+}
+
+/// Says that a batch is in a folder such as `crop_type=Leek` that is not its own: engines read the name as its value.
+fn misplacement(folders: &HiveFolders<'_>, record: &Record<'_>) -> Option<String> {
+    let has_columns = [CREATION_DATE, CROP_TYPE].map(|column| record.columns & (1 << column) != 0);
+    if folders.is_empty() || has_columns != [true; 2] {
+        return None;
+    }
+    let [date, crop] = [CREATION_DATE, CROP_TYPE].map(|column| record.values.plain(column));
+    let folder = folders.contradiction(date.as_deref(), crop.as_deref())?;
+    let place = record.place;
+    Some(format!("{place} does not belong in the folder `{folder}`"))
 }
 
 /// Reads a table of PostgreSQL.

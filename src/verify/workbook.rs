@@ -48,7 +48,7 @@ pub(crate) fn read(
             _ if info.wrong_type.is_some() => "some values have the wrong type".to_owned(),
             // Which of them are listed depends on the order of the batches.
             (_, Some(summary)) if summary.lists_all() => {
-                info.wrong_figure = book.wrong_figure(&summary)?;
+                info.contradiction = book.wrong_figure(&summary)?;
                 return Ok(info);
             }
             _ => "it does not list all crops".to_owned(),

@@ -93,6 +93,28 @@ fn links_to_folders_are_followed() {
 }
 
 #[test]
+fn folders_are_named_like_their_batches() {
+    let server = Server::start(&["--batches", "400"]);
+    let folder = Folder::new();
+    let template = folder.at("lake/crop_type={crop_type}/year={year}/b.csv");
+    export(&server, &["-o", &template]).expect(0);
+    let (lake, whole) = (folder.at("lake"), folder.export(&server, "a.ndjson", &[]));
+    assert_equal(&verify(&[&lake, "--against", &whole]), "as exported");
+    let [tomato, basil, other] =
+        ["crop_type=Tomato", "crop_type=Basil", "x"].map(|name| folder.at(&format!("lake/{name}")));
+    for (from, to) in [(&tomato, &other), (&basil, &tomato), (&other, &basil)] {
+        fs::rename(from, to).unwrap();
+    }
+    let ended = verify(&[&lake, "--against", &whole]).expect(7);
+    let why = "does not belong in the folder `crop_type=";
+    assert!(ended.stderr.contains(why), "{ended:?}");
+    // A folder that is not named like a placeholder may have any name.
+    fs::rename(&basil, &other).unwrap();
+    fs::rename(&tomato, folder.at("lake/y=1")).unwrap();
+    assert_equal(&verify(&[&lake, "--against", &whole]), "other names");
+}
+
+#[test]
 fn files_of_an_earlier_export_that_the_manifest_lacks_are_told() {
     let server = Server::start(&[]);
     let folder = Folder::new();

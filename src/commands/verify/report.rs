@@ -87,8 +87,8 @@ pub(super) struct VerifyReport {
     /// Columns of the file that are not fields.
     foreign: Vec<String>,
     unknown_fields: UnknownFields,
-    /// A figure beside the batches that they do not give.
-    wrong_figure: Option<String>,
+    /// What a file says besides its batches that contradicts them.
+    contradiction: Option<String>,
     /// The embedded digest, if nothing else is compared.
     pub(super) claim: Option<EmbeddedDigest>,
     pub(super) manifest: Option<ManifestResult>,
@@ -116,7 +116,7 @@ impl VerifyReport {
             lacking: scan.lacking(&scope),
             foreign: scan.foreign().to_vec(),
             unknown_fields: UnknownFields::Absent,
-            wrong_figure: None,
+            contradiction: None,
             claim: None,
             manifest: None,
             other: None,
@@ -124,21 +124,25 @@ impl VerifyReport {
             differences: None,
             conclusion: None,
         };
-        report.check_figures(file.source.name(), scan);
+        report.check_contradiction(file.source.name(), scan);
         report
     }
 
-    /// Notes a wrong figure beside the batches of `scan`, unless only some fields are compared.
-    fn check_figures(&mut self, name: &str, scan: &FileScan) {
-        let wrong = scan.info.wrong_figure.as_ref().filter(|_| !self.is_partial);
+    /// Notes what contradicts the batches of `scan`, unless only some fields are compared.
+    fn check_contradiction(&mut self, name: &str, scan: &FileScan) {
+        let wrong = scan
+            .info
+            .contradiction
+            .as_ref()
+            .filter(|_| !self.is_partial);
         let wrong = wrong.map(|wrong| format!("{name}: {wrong}"));
-        self.wrong_figure = self.wrong_figure.take().or(wrong);
+        self.contradiction = self.contradiction.take().or(wrong);
     }
 
     /// Adds the file that this one is compared with.
     pub(super) fn add_other(&mut self, name: &str, scan: &FileScan) {
         self.compare_unknown_fields(&scan.digest, scan.info.keeps_unknown_fields);
-        self.check_figures(name, scan);
+        self.check_contradiction(name, scan);
         self.other = Some(OtherSide::file(name, scan, self.scope));
     }
 
@@ -161,7 +165,7 @@ impl VerifyReport {
             && self.manifest.as_ref().is_none_or(|manifest| manifest.equal)
             && self.same_batches
             && self.other.as_ref().is_none_or(|other| self.equals(other))
-            && self.wrong_figure.is_none()
+            && self.contradiction.is_none()
     }
 
     fn equals(&self, other: &OtherSide) -> bool {
@@ -313,7 +317,7 @@ impl VerifyReport {
             .hint("batches were added, changed or removed: export again to get them"),
             (None, Some(other)) => self.other_failure(other),
             (_, None) => {
-                let wrong = self.wrong_figure.clone();
+                let wrong = self.contradiction.clone();
                 failure(wrong.unwrap_or_else(|| format!("{file} is not equal")))
                     .hint("it was modified after the export: export it again")
             }
