@@ -132,6 +132,14 @@ impl BatchSource {
         }
     }
 
+    /// Checks all of an archive, as `verify` does with a file.
+    pub(super) fn check_archive(&self) -> Result<(), Failure> {
+        match &self.origin {
+            BatchOrigin::Archive(archive) => archive.check(),
+            BatchOrigin::Service(_) => Ok(()),
+        }
+    }
+
     /// Says which part of `range` an archive may be missing; `None` if it is complete or the source is a service.
     pub(super) fn incomplete(&self, range: &Range) -> Result<Option<String>, Failure> {
         let BatchOrigin::Archive(archive) = &self.origin else {

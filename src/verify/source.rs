@@ -45,12 +45,12 @@ pub(crate) struct RecordSource {
 enum SourceKind {
     File(SourceFile),
     /// The files of a lake, as one set.
-    Lake(LakeFiles),
+    Lake(LakeReader),
     Table(Box<TableReader>),
 }
 
 /// The files of a lake.
-struct LakeFiles {
+struct LakeReader {
     folder: PathBuf,
     paths: Vec<PathBuf>,
     /// The digests of the first ones, which were read and hashed.
@@ -189,7 +189,7 @@ impl RecordSource {
             return Ok(Self::new(name, SourceKind::Table(reader)));
         }
         if let Some(lake) = Lake::find(path)? {
-            let kind = SourceKind::Lake(LakeFiles {
+            let kind = SourceKind::Lake(LakeReader {
                 paths: lake.files(storage)?,
                 folder: lake.folder,
                 digests: Vec::new(),
@@ -390,7 +390,7 @@ fn read_text(
     }
 }
 
-impl LakeFiles {
+impl LakeReader {
     /// Reads one file after another, and hashes them if requested. The combined facts are those that are true for each.
     fn read(
         &mut self,

@@ -211,6 +211,9 @@ fn an_archive_is_checked_as_sql_queries_see_it() {
     assert_eq!(run(&["sync", &path, "--sandbox", "-q"]).code, Some(0));
     let whole = fs::read(&path).unwrap();
     assert_eq!(run(&["verify", &path]).code, Some(0));
+    let export = folder.path().join("a.ndjson").to_str().unwrap().to_owned();
+    run(&["export", "--archive", &path, "-o", &export]).expect(0);
+    run(&["verify", &export, "--archive", &path]).expect(0);
     let refused = |why: &str| {
         let ended = run(&["verify", &path]).expect(7);
         assert!(ended.stderr.contains(why), "{ended:?}");
@@ -225,9 +228,11 @@ fn an_archive_is_checked_as_sql_queries_see_it() {
     ] {
         fs::write(&path, &whole).unwrap();
         with_sql(&path, &format!("UPDATE batches SET {set} WHERE rowid = 1"));
-        refused(&format!(
-            "the column `{column}` differs from the batch as received"
-        ));
+        let why = format!("the column `{column}` differs from the batch as received");
+        refused(&why);
+        // Also as the other side.
+        let ended = run(&["verify", &export, "--archive", &path]).expect(7);
+        assert!(ended.stderr.contains(&why), "{ended:?}");
     }
     fs::write(&path, &whole).unwrap();
     let sql =

@@ -130,6 +130,10 @@ impl Refetch {
         if scan.has_ids() {
             report.add_comparison(sink.comparison, file)?;
         }
+        // What SQL queries see of an archive must be true as well.
+        if report.is_equal() {
+            self.source.check_archive()?;
+        }
         if let Some(incomplete) = self.source.incomplete(&self.range)? {
             log::warn!("{incomplete}");
         }

@@ -53,7 +53,7 @@ pub(crate) struct Workbook<R: Read + Seek> {
     package: Package,
     file: Rc<RefCell<R>>,
     book: Xlsx<BufReader<SharedReader<R>>>,
-    about: About,
+    about: AboutFacts,
 }
 
 impl<R: Read + Seek> Workbook<R> {
@@ -67,7 +67,7 @@ impl<R: Read + Seek> Workbook<R> {
                 hint: "export the same batches again, or as csv",
             });
         }
-        let about = About::read(&mut book)?;
+        let about = AboutFacts::read(&mut book)?;
         Ok(Self {
             package,
             file,
@@ -525,14 +525,14 @@ fn catch_panic<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, Read
 
 /// What the sheet `About` says.
 #[derive(Default)]
-struct About {
+struct AboutFacts {
     digest: Option<EmbeddedDigest>,
     /// When the batches were requested, in seconds since 1970.
     asked: Option<i64>,
     zone: Option<String>,
 }
 
-impl About {
+impl AboutFacts {
     fn read(book: &mut Xlsx<impl Read + Seek>) -> Result<Self, ReadError> {
         let mut about = Self::default();
         let (mut label, mut batches, mut set_digest, mut digest_version) =
