@@ -285,41 +285,54 @@ impl Shown {
     }
 }
 
-/// Returns whether a number format shows the value as it is: the digits of a number, or the parts of a date with signs
-/// between them.
+/// Returns whether a number format shows the value as it is: the digits of a number, or the parts of a date, with signs
+/// between and around them. It may have parts for positive and negative numbers, and for text.
 fn shows_value(code: &str) -> bool {
-    let code = code.strip_suffix(";@").unwrap_or(code);
-    let code = match code
-        .strip_prefix("[$-")
-        .and_then(|rest| rest.split_once(']'))
-    {
-        Some((_, rest)) => rest,
-        None => code,
-    };
     if matches!(code, "General" | "GENERAL" | "@") {
         return true;
     }
-    let code = code.replace("AM/PM", "").replace("#,##0", "0");
-    let is_sign = |letter: char| matches!(letter, '-' | '/' | ':' | '.' | ' ' | 'T');
+    let code = code.replace("AM/PM", "").replace("General", "0");
     let mut letters = code.chars();
-    while let Some(letter) = letters.next() {
-        let is_plain = match letter {
-            // A sign that is not to be read as part of the format.
-            '\\' => letters.next().is_some_and(is_sign),
-            '"' => letters
-                .by_ref()
-                .take_while(|quoted| *quoted != '"')
-                .all(is_sign),
-            letter => {
-                matches!(letter.to_ascii_lowercase(), 'y' | 'm' | 'd' | 'h' | 's')
-                    || matches!(letter, '0' | '#' | '-' | '/' | ':' | '.' | ' ')
+    let (mut has_value, mut is_date) = (false, false);
+    loop {
+        match letters.next() {
+            // Each part must show something of the value.
+            None | Some(';') if !has_value => return false,
+            None => return true,
+            Some(';') => has_value = false,
+            // A sign that is not to be read as part of the format, or room as wide as one.
+            Some('\\' | '_' | '*') => {
+                if letters.next().is_none_or(char::is_alphanumeric) {
+                    return false;
+                }
             }
-        };
-        if !is_plain {
-            return false;
+            Some('"') => {
+                let mut quoted = letters.by_ref().take_while(|letter| *letter != '"');
+                if quoted.any(char::is_alphanumeric) {
+                    return false;
+                }
+            }
+            // A language or a colour, but no condition.
+            Some('[') => {
+                let inside: String = letters
+                    .by_ref()
+                    .take_while(|letter| *letter != ']')
+                    .collect();
+                let is_colour = inside.chars().all(|letter| letter.is_ascii_alphabetic());
+                if !inside.starts_with("$-") && !is_colour {
+                    return false;
+                }
+            }
+            Some('0' | '#' | '?' | '@') => has_value = true,
+            Some('y' | 'm' | 'd' | 'h' | 's' | 'Y' | 'M' | 'D' | 'H' | 'S') => {
+                (has_value, is_date) = (true, true);
+            }
+            // After the last digit, it would divide a number by a thousand.
+            Some(',') if is_date || letters.as_str().starts_with(['0', '#']) => {}
+            Some('-' | '/' | ':' | '.' | ' ' | '(' | ')' | '+') => {}
+            _ => return false,
         }
     }
-    true
 }
 
 impl NumberFormats {
@@ -479,6 +492,10 @@ mod tests {
             "yyyy\\-mm\\-dd\\ hh:mm:ss;@",
             "yyyy\"-\"mm\"-\"dd\" \"hh\":\"mm\":\"ss.000",
             "[$-409]d/m/yyyy h:mm AM/PM",
+            "[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy",
+            "0.00_ ;[Red]-0.00\\ ",
+            "_(* #,##0.00_);_(* (#,##0.00);_(* \"-\"??_);_(@_)",
+            "\"€\" #,##0.00",
         ] {
             assert_eq!(Shown::by(code), Shown::Value, "{code}");
         }
@@ -491,6 +508,9 @@ mod tests {
             "99.99",
             "\\2\\0-mm-dd",
             "[<50]0.00;\"good\"",
+            "[<50]0.00;0.00",
+            "0.00;",
+            "0.00;;",
             "0.00E+00",
         ] {
             assert_eq!(Shown::by(code), Shown::Other, "{code}");
