@@ -198,16 +198,18 @@ impl Template {
                 TemplatePart::Value(Placeholder::Day) => piece(8, 10),
                 TemplatePart::Value(Placeholder::CropType) => crop.map(|crop| crops.name(crop)),
             };
-            let null = || {
-                if self.is_hive_folder(index) {
-                    HIVE_NULL
-                } else {
-                    UNKNOWN
-                }
-            };
-            name.push_str(value.unwrap_or_else(null));
+            name.push_str(value.unwrap_or_else(|| self.null(index)));
         }
         name
+    }
+
+    /// Returns what stands for a missing value at `index`.
+    fn null(&self, index: usize) -> &'static str {
+        if self.is_hive_folder(index) {
+            HIVE_NULL
+        } else {
+            UNKNOWN
+        }
     }
 
     /// Returns whether the value at `index` is a whole folder value, as in `key={value}/`.
@@ -304,20 +306,22 @@ pub(crate) struct Crops {
     taken: HashSet<String>,
 }
 
-impl Default for Crops {
-    fn default() -> Self {
+impl Crops {
+    /// Starts without names for the files of `template`.
+    pub(crate) fn new(template: &Template) -> Self {
+        // Always reserved, so that a crop has the same name in every run.
+        let null = |index| template.null(index).to_lowercase();
+        let crops = template.parts.iter().enumerate();
+        let crops = crops.filter(|(_, part)| **part == TemplatePart::Value(Placeholder::CropType));
         Self {
             names: HashMap::new(),
-            // Always reserved, so that a crop has the same name in every run.
-            taken: HashSet::from([UNKNOWN.to_owned(), HIVE_NULL.to_lowercase()]),
+            taken: crops.map(|(index, _)| null(index)).collect(),
         }
     }
-}
 
-impl Crops {
     /// Continues with existing names.
-    pub(crate) fn resume(names: &BTreeMap<String, String>) -> Self {
-        let mut crops = Self::default();
+    pub(crate) fn resume(template: &Template, names: &BTreeMap<String, String>) -> Self {
+        let mut crops = Self::new(template);
         for (crop, name) in names {
             crops.taken.insert(name.to_lowercase());
             crops.names.insert(crop.clone(), name.clone());
@@ -499,7 +503,8 @@ mod tests {
             ("{year}-{month}-{day}.csv", "2026-05-01.csv"),
             ("{{year}}{crop_type}.{x", "{2026}Tomato.{x"),
         ] {
-            assert_eq!(template(path).name(&batch, &mut Crops::default()), name);
+            let template = template(path);
+            assert_eq!(template.name(&batch, &mut Crops::new(&template)), name);
         }
         assert_eq!(Template::parse(Path::new("a{}b.csv")).expect("plain"), None);
         for path in [
@@ -529,7 +534,7 @@ mod tests {
         let names = template("{crop_type}.csv");
         let name_of = |crop: &str| {
             let batch = batch("2026-05-01T06:00:00Z", crop);
-            names.name(&batch, &mut Crops::default())
+            names.name(&batch, &mut Crops::new(&names))
         };
         for (crop, name) in [
             ("null", "unknown.csv"),
@@ -624,10 +629,11 @@ mod tests {
             ("a=b={crop_type}/b.csv", "a=b=unknown/b.csv"),
             ("{crop_type}/b.csv", "unknown/b.csv"),
         ] {
-            let mut crops = Crops::default();
-            assert_eq!(template(path).name(&null, &mut crops), name);
+            let template = template(path);
+            let mut crops = Crops::new(&template);
+            assert_eq!(template.name(&null, &mut crops), name);
             // No crop gets that name.
-            let other = template(path).name(&named, &mut crops);
+            let other = template.name(&named, &mut crops);
             assert_ne!(other.to_lowercase(), name.to_lowercase());
         }
     }
@@ -635,7 +641,7 @@ mod tests {
     #[test]
     fn a_crop_has_one_name_and_the_first_keeps_its_own() {
         let names = template("{crop_type}/{year}.csv");
-        let mut crops = Crops::default();
+        let mut crops = Crops::new(&names);
         let mut folder = |date: &str, crop: &str| {
             let name = names.name(&batch(date, crop), &mut crops);
             name.rsplit_once('/').expect("a folder").0.to_owned()
@@ -649,6 +655,11 @@ mod tests {
         // In another folder, where the name is free.
         assert_eq!(folder(after, r#""Tomato""#), second);
         assert_eq!(folder(after, r#""tomato""#), "tomato");
+        // As a folder of engines, that name is free.
+        let hive = template("crop_type={crop_type}/b.csv");
+        let unknown = batch(before, r#""unknown""#);
+        let name = hive.name(&unknown, &mut Crops::new(&hive));
+        assert_eq!(name, "crop_type=unknown/b.csv");
         // No crop gets the name of the missing value.
         assert!(folder(before, r#""Unknown""#).starts_with("Unknown~"));
         assert!(folder(before, r#""unknown""#).starts_with("unknown~"));
@@ -660,7 +671,7 @@ mod tests {
         let names = template("{crop_type}.csv");
         let date = "2026-05-01T06:00:00Z";
         let marked = {
-            let mut crops = Crops::default();
+            let mut crops = Crops::new(&names);
             let mut name = |crop: &str| names.name(&batch(date, crop), &mut crops);
             name(r#""tomato""#);
             name(r#""Tomato""#)
@@ -679,7 +690,7 @@ mod tests {
         ];
         // In any order.
         for first in 0..crops.len() {
-            let mut known = Crops::default();
+            let mut known = Crops::new(&names);
             let mut taken = HashSet::new();
             for crop in crops[first..].iter().chain(&crops[..first]) {
                 let name = names.name(&batch(date, &format!("{crop:?}")), &mut known);

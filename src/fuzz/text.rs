@@ -236,7 +236,7 @@ pub fn template(data: &[u8]) {
     let alone = Template::parse(Path::new("{crop_type}")).expect("a template");
     let alone = alone.expect("a placeholder");
     let batches: BTreeMap<&str, Batch> = lines.map(|crop| (crop, with_crop(date, crop))).collect();
-    let mut crops = Crops::default();
+    let mut crops = Crops::new(&alone);
     let mut names = HashMap::new();
     for (crop, batch) in &batches {
         let name = alone.name(batch, &mut crops);
@@ -249,7 +249,7 @@ pub fn template(data: &[u8]) {
         let separators = |text: &str| text.matches(std::path::is_separator).count();
         assert_eq!(separators(&path), separators(&texts), "{path:?}");
     }
-    let mut again = Crops::resume(&crops.names());
+    let mut again = Crops::resume(&alone, &crops.names());
     for batch in batches.values().rev() {
         assert_eq!(
             template.name(batch, &mut again),

@@ -274,7 +274,7 @@ fn plan_update(
         selection: request.batches.selection(),
         is_sorted: args.sort.is_some(),
         digest,
-        crops: Crops::resume(&state.crop_names.clone().unwrap_or_default()),
+        crops: Crops::resume(template, &state.crop_names.clone().unwrap_or_default()),
         spans: names.is_empty().then(BTreeSet::new),
         names,
     };

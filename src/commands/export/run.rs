@@ -222,8 +222,8 @@ impl OpenOutputs {
         let has_digest = manifest.is_some() || format.embeds_digest();
         let new_digest = has_digest.then(|| request.new_digest());
         let (part, crops) = match update {
-            Some(update) => (Some((update.part, update.digest)), update.crops),
-            None => (None, Crops::default()),
+            Some(update) => (Some((update.part, update.digest)), Some(update.crops)),
+            None => (None, None),
         };
         let (files, live) = if let Location::Table(address) = &destination.place {
             let options = context.settings()?.client_options()?;
@@ -246,7 +246,7 @@ impl OpenOutputs {
                 new_digest: new_digest.map(|new| Box::new(new) as _),
                 new_writer: Box::new(make_writer),
                 only: part.as_ref().map(|(part, _)| part.names.clone()),
-                crops,
+                crops: crops.unwrap_or_else(|| Crops::new(&template)),
                 pending,
                 success_marker: marker,
             };
