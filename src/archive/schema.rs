@@ -152,6 +152,7 @@ fn batches_table() -> String {
     sql
 }
 
+/// Creates the views. `verify` compares them with these: a change must replace those of existing archives.
 fn views() -> String {
     let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
     let names = names.join(", ");

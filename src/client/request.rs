@@ -28,6 +28,8 @@ use crate::text::thousands;
 
 /// Bytes to read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;
+/// The longest last word of it.
+const LAST_WORD: usize = 8 * 1024;
 /// Bytes to allocate for a body: more are read in pieces.
 const BUFFER: usize = 1 << 20;
 /// Maximum number of redirects to follow.
@@ -537,10 +539,11 @@ impl Response {
         let _ = self.fill(ERROR_LIMIT).await;
         let mut body = self.body.take_bytes();
         if body.len() >= ERROR_LIMIT {
-            // Part of a secret would not be recognised: the last word is left out.
+            // Part of a secret would not be recognised: the last word is left out. A longer one is only shown in part.
             body.truncate(ERROR_LIMIT);
-            let blank = body.iter().rposition(u8::is_ascii_whitespace);
-            body.truncate(blank.unwrap_or(ERROR_LIMIT / 2));
+            let end = &body[ERROR_LIMIT - LAST_WORD..];
+            let blank = end.iter().rposition(u8::is_ascii_whitespace);
+            body.truncate(ERROR_LIMIT - LAST_WORD + blank.unwrap_or(0));
         }
         let (detail, value) = redact::detail(&body);
         self.fault(Fault::Status {

@@ -24,8 +24,8 @@ pub(crate) struct Session {
     token: Mutex<Option<Token>>,
     /// Whether a request succeeded with the current token.
     has_worked: AtomicBool,
-    /// Whether a new token did not help where another status than 401 or 403 might have meant the old one.
-    was_in_vain: AtomicBool,
+    /// Statuses other than 401 and 403 that do not mean the token: a new one did not help.
+    not_the_token: std::sync::Mutex<Vec<u16>>,
 }
 
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl Session {
             limiter: Arc::new(ConcurrencyLimiter::new(workers)),
             token: Mutex::new(None),
             has_worked: AtomicBool::new(false),
-            was_in_vain: AtomicBool::new(false),
+            not_the_token: std::sync::Mutex::default(),
         }
     }
 
@@ -89,9 +89,16 @@ impl Session {
         // another request might invalidate the new one.
         let permit = self.limiter.acquire().await;
         let mut refused = Vec::new();
-        let mut is_doubtful = false;
+        let mut doubtful: Option<ServiceError> = None;
         loop {
-            let token = self.token(request.version, &refused).await?;
+            let token = match (self.token(request.version, &refused).await, doubtful.take()) {
+                (Ok(token), doubt) => {
+                    doubtful = doubt;
+                    token
+                }
+                // The new token was only an attempt.
+                (Err(_), Some(error)) | (Err(error), None) => return Err(error),
+            };
             let sent = self.service.batches(request, Some(&token), attempt).await?;
             match sent.success().await {
                 Ok(response) => {
@@ -105,15 +112,18 @@ impl Session {
                 Err(error)
                     if error.may_refuse_token(request.next_token.is_some())
                         && refused.is_empty()
-                        && !self.was_in_vain.load(Ordering::Relaxed)
+                        && !self
+                            .known_statuses()
+                            .contains(&error.status().unwrap_or_default())
                         && self.has_worked.swap(false, Ordering::Relaxed) =>
                 {
-                    is_doubtful = true;
+                    doubtful = Some(error);
                     refused.push(token);
                 }
                 Err(error) => {
-                    if is_doubtful {
-                        self.was_in_vain.store(true, Ordering::Relaxed);
+                    let status = doubtful.as_ref().and_then(ServiceError::status);
+                    if status == error.status() {
+                        self.known_statuses().extend(status);
                     }
                     if error.is_overloaded() {
                         permit.overloaded();
@@ -122,6 +132,11 @@ impl Session {
                 }
             }
         }
+    }
+
+    fn known_statuses(&self) -> std::sync::MutexGuard<'_, Vec<u16>> {
+        let known = self.not_the_token.lock();
+        known.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// How often in a row a token may be refused: once. With several workers, the new token may be

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chrono::{Datelike as _, NaiveDate};
 use percent_encoding::percent_decode_str;
 
-use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
+use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, Timestamp, canonical_date};
 use crate::error::Failure;
 use crate::text;
 
@@ -244,41 +244,42 @@ impl<'a> HiveFolders<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the name of a folder that contradicts a batch with this creation date and crop.
+    /// Returns the name of a folder that contradicts a batch with this creation date and crop. A folder in another notation,
+    /// such as `month=2026-05`, and values that are not valid contradict nothing.
     pub(crate) fn contradiction(&self, date: Option<&str>, crop: Option<&str>) -> Option<String> {
+        let date = date.filter(|date| Timestamp::parse(date).is_some());
         let date = date.map(canonical_date);
-        let piece = |from, to| date.as_deref().and_then(|date| date.get(from..to));
-        let number = |text: &str| text.parse::<u32>().ok();
-        let is_date = |value: &str, part: Option<&str>| {
-            part.map_or(value == HIVE_NULL, |part| number(value) == number(part))
+        let is_other = |value: &str, width: usize, from: usize, to: usize| {
+            let is_number = value.len() <= width && value.bytes().all(|byte| byte.is_ascii_digit());
+            let part = date.as_deref().and_then(|date| date.get(from..to));
+            let number = |text: &str| text.parse::<u32>().ok();
+            is_number && part.is_some_and(|part| number(value) != number(part))
         };
-        let is_right = |placeholder: Placeholder, value: &str| match placeholder {
-            Placeholder::Year => is_date(value, piece(0, 4)),
-            Placeholder::Month => is_date(value, piece(5, 7)),
-            Placeholder::Day => is_date(value, piece(8, 10)),
-            Placeholder::CropType => match crop.filter(|crop| !crop.is_empty()) {
-                Some(crop) => is_name_of(value, crop),
-                None => value == HIVE_NULL,
-            },
+        let is_wrong = |placeholder: Placeholder, value: &str| match placeholder {
+            Placeholder::Year => is_other(value, 4, 0, 4),
+            Placeholder::Month => is_other(value, 2, 5, 7),
+            Placeholder::Day => is_other(value, 2, 8, 10),
+            Placeholder::CropType => {
+                let crop = crop.filter(|crop| !crop.is_empty() && value != HIVE_NULL);
+                crop.is_some_and(|crop| !is_name_of(value, crop))
+            }
         };
         let mut folders = self.0.iter();
         let (placeholder, value) =
-            folders.find(|(placeholder, value)| !is_right(*placeholder, value))?;
+            folders.find(|(placeholder, value)| is_wrong(*placeholder, value))?;
         let key = VALUES.iter().find(|(_, known)| known == placeholder);
         Some(format!("{}={value}", key.map_or("", |(name, _)| name)))
     }
 }
 
-/// Returns whether a folder of this name may be that of `crop`, also if another program wrote it.
+/// Returns whether a folder of this name may be that of `crop`, also if another program wrote it, or if the name has more
+/// in it.
 fn is_name_of(name: &str, crop: &str) -> bool {
-    /// Marks that are equal by chance are rare.
-    const ATTEMPTS: u64 = 4;
     let plain = safe(crop);
-    name == plain
-        || percent_decode_str(name)
-            .decode_utf8()
-            .is_ok_and(|name| name == crop)
-        || (0..ATTEMPTS).any(|attempt| name == marked(&plain, crop, attempt))
+    let decoded = percent_decode_str(name).decode_utf8_lossy();
+    // A long name is shortened before its mark.
+    let start = mark_of(&plain).map_or(&*plain, |mark| &plain[..mark]);
+    name.contains(start) || decoded.contains(crop)
 }
 
 /// A placeholder of a date without the one before it.
@@ -450,7 +451,11 @@ mod tests {
             ("year=2026/month=05/day=1/b.csv", date, None, None),
             ("year=2025/b.csv", date, None, Some("year=2025")),
             ("year=2026/month=6/b.csv", date, None, Some("month=6")),
-            ("year=2026/b.csv", None, None, Some("year=2026")),
+            ("year=2026/b.csv", None, None, None),
+            ("year=2026/b.csv", Some("2026-05-01"), None, None),
+            ("year=1999/b.csv", Some("2026-13-45T00:00:00Z"), None, None),
+            ("month=2025-06/year=all/day=Friday/b.csv", date, None, None),
+            ("crop_type=Leek-2026/b.csv", date, Some("Leek"), None),
             ("crop_type=Leek/b.csv", date, Some("Leek"), None),
             (
                 "crop_type=Leek/b.csv",
@@ -466,7 +471,13 @@ mod tests {
                 Some(""),
                 None,
             ),
-            ("crop_type=Leek/b.csv", date, None, Some("crop_type=Leek")),
+            ("crop_type=Leek/b.csv", date, None, None),
+            (
+                "crop_type=__HIVE_DEFAULT_PARTITION__/b.csv",
+                date,
+                Some("5"),
+                None,
+            ),
             ("sown=1999/crop_type=Leek.csv", date, Some("Kale"), None),
         ] {
             let folders = HiveFolders::of(Path::new(path));
@@ -477,6 +488,10 @@ mod tests {
         let folders = HiveFolders::of(Path::new(&marked));
         assert_eq!(folders.contradiction(date, Some("Leek")), None);
         assert!(folders.contradiction(date, Some("LEEK")).is_some());
+        let long = "x".repeat(300);
+        let folder = format!("crop_type={}/b.csv", safe(&long));
+        let folders = HiveFolders::of(Path::new(&folder));
+        assert_eq!(folders.contradiction(date, Some(&long)), None);
     }
     use crate::error::Kind;
 

@@ -408,7 +408,13 @@ impl Pages {
     /// Gives up windows and walks the whole range page by page. Batches received before are dropped as
     /// duplicates.
     fn restart(&mut self, why: &str) {
-        log::info!("fetching one page after another: {why}");
+        if self.is_v1() {
+            log::warn!(
+                "version 1 returns some batches for no date, so the whole range was requested again; it may have returned only some of these"
+            );
+        } else {
+            log::info!("fetching one page after another: {why}");
+        }
         self.restarts += 1;
         self.refetched = self.returned;
         self.queue.clear();

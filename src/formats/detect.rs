@@ -67,10 +67,13 @@ pub(crate) fn check_name(extension: Option<&str>, head: &[u8]) -> Result<(), Rea
     if is_right || !is_known {
         return Ok(());
     }
-    let what = found.map_or("text or compressed", |(what, ..)| what);
+    let is = match (found, named) {
+        (Some((what, ..)), _) => format!("is {what}"),
+        (None, named) => format!("is not {}", named.map_or("text", |(what, ..)| what)),
+    };
     Err(ReadError::Broken {
         place: None,
-        why: format!("its name ends with `.{extension}`, but it is {what}"),
+        why: format!("its name has the extension `.{extension}`, but it {is}"),
         hint: Some("other programs go by the name: rename it, or export it again"),
     })
 }

@@ -128,7 +128,21 @@ fn forms(secret: &str) -> Vec<String> {
 
 /// Returns `text` with every secret of this run replaced by `…`. If escapes hide one, they are replaced as well.
 pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
-    let concealed = conceal_forms(text);
+    conceal_with(text, |text| {
+        let known = known();
+        replace_forms(text, known.credentials.0.iter().chain(&known.cursors.0))
+    })
+}
+
+/// Like [`conceal`], but only credentials: for results with paths and IDs, which may be equal to a cursor.
+pub(crate) fn conceal_credentials(text: &str) -> Cow<'_, str> {
+    conceal_with(text, |text| {
+        replace_forms(text, known().credentials.0.iter())
+    })
+}
+
+fn conceal_with(text: &str, replace: impl Fn(&str) -> Cow<'_, str>) -> Cow<'_, str> {
+    let concealed = replace(text);
     let mut plain = concealed.clone();
     // A text with escapes may be quoted in another one.
     for _ in 0..MAX_ESCAPES {
@@ -136,25 +150,14 @@ pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
             break;
         }
         plain = Cow::Owned(unescaped(&plain));
-        if let Cow::Owned(concealed) = conceal_forms(&plain) {
+        if let Cow::Owned(concealed) = replace(&plain) {
             return Cow::Owned(concealed);
         }
     }
     concealed
 }
 
-/// Returns `text` with every form of a secret replaced by `…`; borrowed if there is none.
-fn conceal_forms(text: &str) -> Cow<'_, str> {
-    let known = known();
-    replace_forms(text, known.credentials.0.iter().chain(&known.cursors.0))
-}
-
-/// Returns `text` with every credential of this run replaced by `…`: for results with paths and IDs, which may be equal to a
-/// cursor.
-pub(crate) fn conceal_credentials(text: &str) -> Cow<'_, str> {
-    replace_forms(text, known().credentials.0.iter())
-}
-
+/// Returns `text` with every form of these secrets replaced by `…`; borrowed if there is none.
 fn replace_forms<'t, 's>(
     text: &'t str,
     secrets: impl Iterator<Item = &'s Vec<String>>,

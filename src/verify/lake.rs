@@ -1,5 +1,6 @@
 //! Finds the files of a lake, which is a folder or a template such as `lake/year={year}/batches.parquet`.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,7 @@ impl Lake {
         let mut files = Vec::new();
         match ObjectAddress::parse(&root.join(MANIFEST))? {
             Some(inside) => files = objects(root, &inside, storage)?,
-            None => walk(root, &mut Vec::new(), &mut files)?,
+            None => walk(root, &mut HashSet::new(), &mut files)?,
         }
         let mut files: Vec<PathBuf> = files
             .into_iter()
@@ -130,20 +131,23 @@ fn objects(
     Ok(names.map(PathBuf::from).collect())
 }
 
-/// Adds all files below `folder`, also behind links, as query engines do. `above` are the folders above it.
-fn walk(folder: &Path, above: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+/// Adds all files below `folder`, also behind links to folders elsewhere, as query engines do. `seen` are the folders so far.
+fn walk(
+    folder: &Path,
+    seen: &mut HashSet<PathBuf>,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), Failure> {
     let cannot = |error: io::Error| {
         let name = text::one_line(&folder.to_string_lossy()).into_owned();
         Failure::new(Kind::Usage, format!("cannot read the folder `{name}`"))
             .caused_by(error)
             .hint("check that it exists and that you have permission to read it")
     };
-    let real = folder.canonicalize().map_err(cannot)?;
-    // A link to a folder above it leads in a circle.
-    if above.contains(&real) {
+    if !seen.insert(folder.canonicalize().map_err(cannot)?) {
         return Ok(());
     }
-    above.push(real);
+    // Folders come before links to them.
+    let mut links = Vec::new();
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
         if matches!(
@@ -153,14 +157,15 @@ fn walk(folder: &Path, above: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) -> Re
             continue;
         }
         let path = entry.path();
-        if path.is_dir() {
-            walk(&path, above, files)?;
+        if entry.file_type().map_err(cannot)?.is_dir() {
+            walk(&path, seen, files)?;
+        } else if path.is_dir() {
+            links.push(path);
         } else if path.is_file() {
             files.push(path);
         }
     }
-    above.pop();
-    Ok(())
+    links.iter().try_for_each(|link| walk(link, seen, files))
 }
 
 /// Returns whether `name` is `texts` with a value between each two of them. A value is not empty and has no

@@ -188,7 +188,7 @@ impl RecordSource {
             let reader = Box::new(TableReader::new(address));
             return Ok(Self::new(name, SourceKind::Table(reader)));
         }
-        if let Some(lake) = Lake::find(path)? {
+        if let Some(lake) = Lake::find(path)?.filter(|_| !is_object(path, storage)) {
             let kind = SourceKind::Lake(LakeReader {
                 paths: lake.files(storage)?,
                 folder: lake.folder,
@@ -447,6 +447,15 @@ fn misplacement(folders: &HiveFolders<'_>, record: &Record<'_>) -> Option<String
     let folder = folders.contradiction(date.as_deref(), crop.as_deref())?;
     let place = record.place;
     Some(format!("{place} does not belong in the folder `{folder}`"))
+}
+
+/// Returns whether there is an object with exactly this name.
+fn is_object(path: &Path, storage: &Storage) -> bool {
+    let Ok(Some(address)) = ObjectAddress::parse(path) else {
+        return false;
+    };
+    let sizes = storage.cloud.sizes(&address);
+    sizes.is_ok_and(|sizes| sizes.contains_key(&address.to_string()))
 }
 
 /// Reads a table of PostgreSQL.

@@ -44,7 +44,7 @@ pub(crate) fn read(
         let missing = NEEDED.iter().find(|&&column| columns & (1 << column) == 0);
         let unchecked = match (missing, figures.map(CropFigures::finish)) {
             (Some(&missing), _) => format!("the workbook lacks `{}`", COLUMNS[missing].name),
-            (_, None) => "the sheet `About` does not say when it was exported".to_owned(),
+            (_, None) => "this version of trayscan did not write it".to_owned(),
             _ if info.wrong_type.is_some() => "some values have the wrong type".to_owned(),
             // Which of them are listed depends on the order of the batches.
             (_, Some(summary)) if summary.lists_all() => {

@@ -297,7 +297,7 @@ fn the_name_says_what_a_file_is() {
     let path = folder.path().join("a.xlsx");
     fs::write(&path, &export.bytes).unwrap();
     let ended = run(&["verify", path.to_str().unwrap()]).expect(7);
-    let why = "its name ends with `.xlsx`, but it is a Parquet file";
+    let why = "its name has the extension `.xlsx`, but it is a Parquet file";
     assert!(ended.stderr.contains(why), "{ended:?}");
 }
 

@@ -83,6 +83,9 @@ fn links_to_folders_are_followed() {
     symlink(folder.at("elsewhere"), folder.at("lake/year=2025")).unwrap();
     symlink(&lake, folder.at("lake/year=2025/circle")).unwrap();
     assert_equal(&verify(&[&lake]), "links");
+    // The same folder again is not read twice.
+    symlink(folder.at("lake/year=2024"), folder.at("lake/latest")).unwrap();
+    assert_equal(&verify(&[&lake]), "a second name");
     // Engines would read these batches, too.
     folder.export(&server, "more.parquet", &["--limit", "1"]);
     fs::create_dir(folder.at("forged")).unwrap();
@@ -108,6 +111,19 @@ fn folders_are_named_like_their_batches() {
     let ended = verify(&[&lake, "--against", &whole]).expect(7);
     let why = "does not belong in the folder `crop_type=";
     assert!(ended.stderr.contains(why), "{ended:?}");
+    // Other layouts, of our own and of others, contradict nothing.
+    for (number, layout) in [
+        "month={year}-{month}/b.csv",
+        "day={year}-{month}-{day}/year={year}{month}/b.csv",
+        "crop_type={crop_type}-x/b.csv",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let other = folder.at(&format!("other{number}"));
+        export(&server, &["-o", &format!("{other}/{layout}"), "--manifest"]).expect(0);
+        assert_equal(&verify(&[&other]), layout);
+    }
     // A folder that is not named like a placeholder may have any name.
     fs::rename(&basil, &other).unwrap();
     fs::rename(&tomato, folder.at("lake/y=1")).unwrap();

@@ -319,7 +319,7 @@ impl VerifyReport {
             (_, None) => {
                 let wrong = self.contradiction.clone();
                 failure(wrong.unwrap_or_else(|| format!("{file} is not equal")))
-                    .hint("it was modified after the export: export it again")
+                    .hint("it was modified, or another program wrote it: export it again")
             }
         })
     }

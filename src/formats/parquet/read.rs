@@ -124,40 +124,26 @@ fn embedded_digest(file: &ParquetMetaData) -> Option<EmbeddedDigest> {
     })
 }
 
-/// Rejects other names for columns: pandas shows those.
+/// Rejects the name of another field for a column: pandas shows that.
 fn check_pandas(file: &ParquetMetaData) -> Result<(), ReadError> {
-    #[derive(serde::Deserialize)]
-    struct Frame {
-        columns: Vec<FrameColumn>,
-    }
-    #[derive(serde::Deserialize)]
-    struct FrameColumn {
-        name: Option<String>,
-        field_name: Option<String>,
-    }
     let metadata = file.file_metadata().key_value_metadata();
-    for entry in metadata
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry.key == "pandas")
-    {
+    let entries = metadata.into_iter().flatten();
+    for entry in entries.filter(|entry| entry.key == "pandas") {
         let text = entry.value.as_deref().unwrap_or_default();
-        let frame: Frame = serde_json::from_str(text)
-            .map_err(|_| broken("its description for pandas is invalid".to_owned()))?;
-        let mut columns = frame.columns.iter();
-        let is_renamed = |column: &&FrameColumn| {
-            let field = column.field_name.as_ref();
-            field.is_some() && column.name.is_some() && column.name.as_ref() != field
-        };
-        if let Some(name) = columns
-            .find(is_renamed)
-            .and_then(|column| column.name.as_deref())
-        {
-            let why = format!(
-                "pandas would show another column as `{}`",
-                text::brief(name)
-            );
-            return Err(broken(why));
+        let frame: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let columns = frame["columns"].as_array().into_iter().flatten();
+        for column in columns {
+            let (name, field) = (column["name"].as_str(), column["field_name"].as_str());
+            if let (Some(name), Some(field)) = (name, field)
+                && name != field
+                && find_column(name).or(find_column(field)).is_some()
+            {
+                let why = format!(
+                    "pandas would show another column as `{}`",
+                    text::brief(name)
+                );
+                return Err(broken(why));
+            }
         }
     }
     Ok(())

@@ -10,6 +10,8 @@ mod summary;
 pub(crate) mod write;
 pub(crate) use read::Workbook;
 
+/// The program that writes a workbook.
+const PROGRAM: &str = concat!("trayscan ", env!("CARGO_PKG_VERSION"));
 /// The sheet with figures, and the one that describes the export.
 const SUMMARY: &str = "Summary";
 const ABOUT: &str = "About";

@@ -24,7 +24,8 @@ use calamine::{DataRef, Reader as _, Xlsx, XlsxCellReader, XlsxError};
 use chrono::{DateTime, Datelike as _, Timelike as _};
 use zip::ZipArchive;
 
-use super::summary::{SummaryCell, summary_cells};
+use super::PROGRAM;
+use super::summary::{SUMMARY_COLUMNS, SummaryCell, summary_cells};
 use super::{ABOUT, SUMMARY};
 use crate::batch::{
     BATCH_ID, COLUMNS, Column, FieldType, MEANINGS, PlainRow, Timestamp, Zone, find_column,
@@ -76,11 +77,15 @@ impl<R: Read + Seek> Workbook<R> {
         })
     }
 
-    /// Returns when the batches were requested, in seconds since 1970, and the time zone of the sheet `Summary`.
+    /// Returns when the batches were requested, in seconds since 1970, and the time zone of the sheet `Summary`. `None` if
+    /// another version wrote it, which may have had other figures.
     pub(crate) fn origin(&self) -> Option<(i64, Zone)> {
-        // Without its own line, it is the usual one.
-        let zone = self.about.zone.as_deref().map_or("UTC", |zone| zone);
-        self.about.asked.zip(Zone::parse(zone).ok())
+        let about = &self.about;
+        let is_ours = about.writer.as_deref() == Some(PROGRAM);
+        let zone = about.zone.as_deref().filter(|_| is_ours);
+        about
+            .asked
+            .zip(zone.and_then(|zone| Zone::parse(zone).ok()))
     }
 
     /// Reads the batches.
@@ -112,8 +117,13 @@ impl<R: Read + Seek> Workbook<R> {
         summary: &CropSummary,
     ) -> Result<Option<String>, ReadError> {
         let mut expected = summary_cells(summary);
+        let last_row = expected.keys().map(|(row, _)| *row).max();
         let mut wrong = None;
         each_cell(&mut self.book, SUMMARY, |place, value, shown_as| {
+            // People write remarks beside and below the table.
+            if place.1 >= SUMMARY_COLUMNS || Some(place.0) > last_row {
+                return Ok(());
+            }
             if *shown_as != Shown::Value && *value != DataRef::Empty {
                 return Err(hides_value(SUMMARY, place));
             }
@@ -530,6 +540,7 @@ struct AboutFacts {
     /// When the batches were requested, in seconds since 1970.
     asked: Option<i64>,
     zone: Option<String>,
+    writer: Option<String>,
 }
 
 impl AboutFacts {
@@ -551,6 +562,7 @@ impl AboutFacts {
                     about.asked = asked.map(|asked| asked.second);
                 }
                 ((_, 1), "Time zone") => about.zone = Some(as_text()),
+                ((_, 1), "Written by") => about.writer = Some(as_text()),
                 _ => {}
             }
             Ok(())

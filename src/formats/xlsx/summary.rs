@@ -7,7 +7,7 @@ use super::excel_date::excel_date;
 use crate::formats::{CropName, CropRow, CropSummary};
 
 /// The headings of the columns, and the width of each in characters; that of the first depends on the names.
-pub(super) const COLUMNS: [(&str, f64); 15] = [
+pub(super) const COLUMNS: [(&str, f64); SUMMARY_COLUMNS as usize] = [
     (CROP, 0.0),
     ("Batches", 9.0),
     ("Usable % (median)", 9.0),
@@ -24,6 +24,8 @@ pub(super) const COLUMNS: [(&str, f64); 15] = [
     ("Change (points)", 9.0),
     (VERDICT, 13.0),
 ];
+/// Their number.
+pub(super) const SUMMARY_COLUMNS: u32 = 15;
 pub(super) const CROP: &str = "Crop";
 pub(super) const FIRST_SCAN: &str = "First scan";
 pub(super) const LAST_SCAN: &str = "Last scan";

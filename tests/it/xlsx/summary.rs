@@ -343,6 +343,22 @@ fn verify_computes_its_figures_again() {
         // Only these were asked for.
         verify(&bytes, &["--fields", "batch_id", "--against", against[1]]).expect(0);
     }
+    // Remarks beside the table are not figures.
+    let remark = forged(
+        "</row></sheetData>",
+        "</row><row r=\"60\"><c r=\"A60\" t=\"inlineStr\"><is><t>see Jan</t></is></c></row></sheetData>",
+    );
+    let remark = with(&remark, SUMMARY, &[("<dimension ref=\"A1:O8\"/>", "")]);
+    verify(&remark, &against).expect(0);
+    // Another version may have had other figures.
+    let about = [(
+        concat!("trayscan ", env!("CARGO_PKG_VERSION")),
+        "trayscan 0.0.9",
+    )];
+    let older = with(&book.bytes, "xl/worksheets/sheet3.xml", &about);
+    let ended = verify(&older, &against).expect(0);
+    let why = "the sheet `Summary` was not checked: this version of trayscan did not write it";
+    assert!(ended.stderr.contains(why), "{ended:?}");
     // Other batches are listed, whatever the figures are.
     let other = with(
         &book.bytes,

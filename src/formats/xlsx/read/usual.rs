@@ -288,10 +288,13 @@ impl Shown {
 /// Returns whether a number format shows the value as it is: the digits of a number, or the parts of a date, with signs
 /// between and around them. It may have parts for positive and negative numbers, and for text.
 fn shows_value(code: &str) -> bool {
+    /// The longest unit, with blanks.
+    const UNIT: usize = 5;
     if matches!(code, "General" | "GENERAL" | "@") {
         return true;
     }
-    let code = code.replace("AM/PM", "").replace("General", "0");
+    let code = code.replace("AM/PM", "").replace("a/p", "");
+    let code = code.replace("General", "0");
     let mut letters = code.chars();
     let (mut has_value, mut is_date) = (false, false);
     loop {
@@ -301,14 +304,17 @@ fn shows_value(code: &str) -> bool {
             None => return true,
             Some(';') => has_value = false,
             // A sign that is not to be read as part of the format, or room as wide as one.
-            Some('\\' | '_' | '*') => {
-                if letters.next().is_none_or(char::is_alphanumeric) {
+            Some('_') => drop(letters.next()),
+            Some('\\' | '*') => {
+                if letters.next().is_none_or(char::is_numeric) {
                     return false;
                 }
             }
+            // A unit, but no other number.
             Some('"') => {
-                let mut quoted = letters.by_ref().take_while(|letter| *letter != '"');
-                if quoted.any(char::is_alphanumeric) {
+                let quoted = letters.by_ref().take_while(|letter| *letter != '"');
+                let quoted: String = quoted.collect();
+                if quoted.contains(char::is_numeric) || quoted.chars().count() > UNIT {
                     return false;
                 }
             }
@@ -318,8 +324,11 @@ fn shows_value(code: &str) -> bool {
                     .by_ref()
                     .take_while(|letter| *letter != ']')
                     .collect();
-                let is_colour = inside.chars().all(|letter| letter.is_ascii_alphabetic());
-                if !inside.starts_with("$-") && !is_colour {
+                let sign = inside.strip_prefix('$');
+                let sign = sign.map(|sign| sign.split('-').next().unwrap_or_default());
+                let name = inside.strip_prefix("Color").unwrap_or(&inside);
+                let is_colour = name.chars().all(|letter| letter.is_ascii_alphanumeric());
+                if sign.map_or(!is_colour, |sign| sign.contains(char::is_numeric)) {
                     return false;
                 }
             }
@@ -328,8 +337,10 @@ fn shows_value(code: &str) -> bool {
                 (has_value, is_date) = (true, true);
             }
             // After the last digit, it would divide a number by a thousand.
-            Some(',') if is_date || letters.as_str().starts_with(['0', '#']) => {}
-            Some('-' | '/' | ':' | '.' | ' ' | '(' | ')' | '+') => {}
+            Some(',') if is_date || letters.as_str().starts_with('#') => {}
+            Some('E') if letters.as_str().starts_with(['+', '-']) => {}
+            Some('-' | '/' | ':' | '.' | ' ' | '(' | ')' | '+' | '\'' | '€' | '$' | '£' | '¥') =>
+                {}
             _ => return false,
         }
     }
@@ -496,6 +507,14 @@ mod tests {
             "0.00_ ;[Red]-0.00\\ ",
             "_(* #,##0.00_);_(* (#,##0.00);_(* \"-\"??_);_(@_)",
             "\"€\" #,##0.00",
+            "0.00E+00",
+            "0.00\" mm\"",
+            "yyyy-mm-dd\"T\"hh:mm:ss\"Z\"",
+            "[Color10]0.00",
+            "_-* #,##0.00\\ _k_r_-",
+            "[$€-2]\\ #,##0.00",
+            "#'##0.00",
+            "dd-mmm-yy h:mm a/p",
         ] {
             assert_eq!(Shown::by(code), Shown::Value, "{code}");
         }
@@ -511,7 +530,9 @@ mod tests {
             "[<50]0.00;0.00",
             "0.00;",
             "0.00;;",
-            "0.00E+00",
+            "0,00",
+            "[$9-2]0.00",
+            "\"forged \"@",
         ] {
             assert_eq!(Shown::by(code), Shown::Other, "{code}");
         }

@@ -7,8 +7,8 @@ use super::styles::{CellStyles, heading, prepare_printing};
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
 use crate::formats::ExportInfo;
-use crate::formats::xlsx::ABOUT;
 use crate::formats::xlsx::excel_date::excel_date;
+use crate::formats::xlsx::{ABOUT, PROGRAM};
 
 /// What the sheet says about the export.
 pub(super) struct AboutInfo<'a> {
@@ -36,7 +36,6 @@ pub(super) fn write(
     for (place, width) in (0..).zip([28, 84, 10, 32]) {
         sheet.set_column_width(place, width)?;
     }
-    let program = concat!("trayscan ", env!("CARGO_PKG_VERSION"));
     let mut about = About {
         sheet,
         row: 0,
@@ -65,7 +64,7 @@ pub(super) fn write(
         about.text("Set digest", &digest.finish(), styles)?;
         about.number("Digest version", f64::from(digest::VERSION), &format)?;
     }
-    about.text("Written by", program, styles)?;
+    about.text("Written by", PROGRAM, styles)?;
     let marks = "Rows with a fill are batches with warnings";
     about.text("Marks", marks, styles)?;
     if info.plain_links > 0 {
