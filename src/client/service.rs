@@ -69,7 +69,7 @@ impl Service {
             client_secret,
             ..
         } = &credentials;
-        client_secret.conceal_with(client_id);
+        client_secret.conceal_pair(client_id);
         Ok(Self {
             http: Http::new(&credentials.base_url, options, stats)?,
             credentials,

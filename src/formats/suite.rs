@@ -142,7 +142,7 @@ fn workbook_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
     let cell = |place: usize, cell: &Data| match cell {
         Data::Empty => None,
         // Escapes are tested on their own.
-        Data::String(text) => Some(super::xlsx::read::unescape(text).into_owned()),
+        Data::String(text) => Some(super::xlsx::read::cell_value::unescape(text).into_owned()),
         Data::Bool(yes) => Some(yes.to_string()),
         Data::Float(number) if COLUMNS[place].kind == FieldType::Decimal => {
             Some(format!("{number:.2}"))

@@ -37,7 +37,7 @@ impl Secret {
     }
 
     /// Conceals the pair of a name and this secret as well, as in Basic authentication.
-    pub(crate) fn conceal_with(&self, name: &str) {
+    pub(crate) fn conceal_pair(&self, name: &str) {
         known().credentials.remember(&format!("{name}:{}", self.0));
     }
 
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_pair_of_basic_authentication_is_concealed() {
-        Secret::new("basic-secret").conceal_with("my-name");
+        Secret::new("basic-secret").conceal_pair("my-name");
         assert_eq!(conceal("Basic bXktbmFtZTpiYXNpYy1zZWNyZXQ="), "Basic …=");
     }
 

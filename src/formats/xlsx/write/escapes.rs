@@ -51,7 +51,7 @@ pub(super) fn escape(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::xlsx::read::unescape;
+    use crate::formats::xlsx::read::cell_value::unescape;
     use proptest::prelude::*;
 
     #[test]
