@@ -9,9 +9,24 @@ use chrono::{DateTime, NaiveDate};
 pub(crate) struct Timestamp {
     /// Whole seconds since 1970.
     pub(crate) second: i64,
-    /// The digits of the fraction, without trailing zeros.
-    fraction: Box<str>,
+    /// The first 18 digits of the fraction, as a number.
+    fraction: u64,
+    /// The digits after those, without trailing zeros. Usually empty, which needs no memory.
+    further: Box<str>,
 }
+
+/// How many digits of a fraction fit into a number.
+const DIGITS: usize = 18;
+/// By the number of digits in a fraction, the value of its last one.
+const UNITS: [u64; DIGITS + 1] = {
+    let mut units = [1; DIGITS + 1];
+    let mut digits = DIGITS;
+    while digits > 0 {
+        digits -= 1;
+        units[digits] = units[digits + 1] * 10;
+    }
+    units
+};
 
 impl Timestamp {
     /// The first second that a four-digit year can express.
@@ -21,21 +36,25 @@ impl Timestamp {
     ///
     /// A leap second (`23:59:60`) is read as the second that follows it, as databases do.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (second, fraction) = read(text)?;
+        let (second, digits) = read(text)?;
+        let (first, further) = digits.split_at_checked(DIGITS).unwrap_or((digits, ""));
+        let number = first
+            .bytes()
+            .fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
         Some(Self {
             second,
-            fraction: fraction.into(),
+            fraction: number * UNITS[first.len()],
+            further: further.into(),
         })
     }
 
     /// Returns microseconds since 1970; `None` if the date is more precise than that.
     pub(crate) fn microseconds(&self) -> Option<i64> {
-        const DIGITS: usize = 6;
-        if self.fraction.len() > DIGITS {
-            return None;
-        }
-        let fraction = format!("{:0<DIGITS$}", self.fraction).parse::<i64>().ok()?;
-        self.second.checked_mul(1_000_000)?.checked_add(fraction)
+        const MICROSECOND: u64 = UNITS[6];
+        let is_exact = self.fraction.is_multiple_of(MICROSECOND) && self.further.is_empty();
+        let fraction = is_exact.then_some(self.fraction / MICROSECOND)?;
+        let whole = self.second.checked_mul(1_000_000)?;
+        whole.checked_add_unsigned(fraction)
     }
 
     /// Appends a key to `key`. Keys compare, byte by byte, as their dates do.
@@ -43,7 +62,8 @@ impl Timestamp {
         // With the first bit flipped, negative numbers come first.
         let second = self.second ^ i64::MIN;
         key.extend_from_slice(&second.to_be_bytes());
-        key.extend_from_slice(self.fraction.as_bytes());
+        key.extend_from_slice(&self.fraction.to_be_bytes());
+        key.extend_from_slice(self.further.as_bytes());
         key.push(0);
     }
 
@@ -51,7 +71,8 @@ impl Timestamp {
     pub(crate) fn at(second: i64) -> Self {
         Self {
             second,
-            fraction: "".into(),
+            fraction: 0,
+            further: Box::default(),
         }
     }
 }
@@ -120,37 +141,20 @@ fn written(second: i64) -> String {
 
 /// Parses `YYYY-MM-DDTHH:MM:SS`, in exactly this form, as seconds since 1970.
 pub(crate) fn whole_second(text: &str) -> Option<i64> {
-    let bytes: &[u8; 19] = text.as_bytes().try_into().ok()?;
-    let [
-        ..,
-        b'-',
-        _,
-        _,
-        b'-',
-        _,
-        _,
-        b'T',
-        _,
-        _,
-        b':',
-        _,
-        _,
-        b':',
-        _,
-        _,
-    ] = bytes
-    else {
+    const ZERO: [u8; WHOLE] = *b"0000-00-00T00:00:00";
+    let bytes: &[u8; WHOLE] = text.as_bytes().try_into().ok()?;
+    let digits: [u8; WHOLE] = std::array::from_fn(|at| bytes[at].wrapping_sub(ZERO[at]));
+    // Only the places of digits may differ from `ZERO`. No early return, so that all are compared at once.
+    let fits = digits.iter().zip(ZERO).fold(true, |fits, (digit, zero)| {
+        fits & (*digit <= if zero == b'0' { 9 } else { 0 })
+    });
+    if !fits {
         return None;
-    };
-    let number = |from: usize, to: usize| {
-        bytes[from..to].iter().try_fold(0, |number, byte| {
-            let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
-            Some(number * 10 + digit)
-        })
-    };
-    let year = i32::try_from(number(0, 4)?).ok()?;
-    let day = NaiveDate::from_ymd_opt(year, number(5, 7)?, number(8, 10)?)?;
-    let time = day.and_hms_opt(number(11, 13)?, number(14, 16)?, number(17, 19)?)?;
+    }
+    let two = |at: usize| u32::from(digits[at] * 10 + digits[at + 1]);
+    let year = i32::try_from(two(0) * 100 + two(2)).ok()?;
+    let day = NaiveDate::from_ymd_opt(year, two(5), two(8))?;
+    let time = day.and_hms_opt(two(11), two(14), two(17))?;
     Some(time.and_utc().timestamp())
 }
 
@@ -168,6 +172,11 @@ mod tests {
         assert!(at("2026-05-01T06:00:00.49Z") < at("2026-05-01T06:00:00.5Z"));
         assert!(at("2026-05-01T06:00:00.999999Z") < at("2026-05-01T06:00:01Z"));
         assert_eq!(at("2026-05-01T06:00:00.50Z"), at("2026-05-01T06:00:00.5Z"));
+        let nines = at("2026-05-01T06:00:00.999999999999999999Z");
+        let further = at("2026-05-01T06:00:00.9999999999999999990000000000000000001Z");
+        assert!(nines < further);
+        assert!(further < at("2026-05-01T06:00:00.99999999999999999901Z"));
+        assert!(further < at("2026-05-01T06:00:01Z"));
         assert_eq!(at("2026-05-01T06:00:00.000Z"), Timestamp::at(1_777_615_200));
     }
 
@@ -180,6 +189,7 @@ mod tests {
             ("1969-12-31T23:59:59.999999Z", Some(-1)),
             ("9999-12-31T23:59:59.999999Z", Some(253_402_300_799_999_999)),
             ("1970-01-01T00:00:01.0000005Z", None),
+            ("1970-01-01T00:00:01.1000000000000000000001Z", None),
         ] {
             assert_eq!(at(text).microseconds(), expected, "{text}");
         }

@@ -143,8 +143,7 @@ impl V2Walk {
             WalkMode::Window { .. } => instants(&decoded.page),
             _ => Vec::new(),
         };
-        let seen: Vec<i64> = instants.iter().map(|instant| instant.second).collect();
-        if self.is_out_of_range(&seen) {
+        if self.is_out_of_range(&instants) {
             let why = "the service returned batches outside the requested dates";
             return WalkStep::End(WindowEnd::Unreliable(why));
         }
@@ -157,13 +156,13 @@ impl V2Walk {
             self.returned += decoded.page.batches.len() as u64;
             self.remember(&decoded.page);
         } else {
-            self.end_page(&decoded.page, &seen, decoded.cursor.take());
+            self.end_page(&decoded.page, decoded.cursor.take());
         }
         WalkStep::Page(decoded)
     }
 
     /// Decides what follows a page whose last part is `page`.
-    fn end_page(&mut self, page: &Page, seen: &[i64], cursor: Option<String>) {
+    fn end_page(&mut self, page: &Page, cursor: Option<String>) {
         self.pending = None;
         if self.ahead.as_ref().map(|(cursor, _)| cursor) == cursor.as_ref() {
             self.pending = self.ahead.take().map(|(_, pending)| pending);
@@ -189,7 +188,7 @@ impl V2Walk {
             let first_page = std::mem::take(&mut self.first_page);
             Some(WindowEnd::Split(parts.collect(), first_page))
         } else {
-            let parts = is_oversized.then(|| self.replan(seen)).flatten();
+            let parts = is_oversized.then(|| self.replan(page)).flatten();
             parts.map(|parts| WindowEnd::Split(parts, FirstPageIds::new()))
         };
         if self.end.is_some() {
@@ -262,12 +261,12 @@ impl V2Walk {
 
     /// Returns whether a page contains batches outside the window. If so, the service does not filter by
     /// creation date, and some batches might not be in any window.
-    fn is_out_of_range(&self, seen: &[i64]) -> bool {
+    fn is_out_of_range(&self, instants: &[Timestamp]) -> bool {
         let Range { start, end, .. } = self.window;
-        let is_outside = |second: &i64| {
-            start.is_some_and(|start| *second < start) || end.is_some_and(|end| *second > end)
+        let is_outside = |second| {
+            start.is_some_and(|start| second < start) || end.is_some_and(|end| second > end)
         };
-        seen.iter().any(is_outside)
+        instants.iter().any(|instant| is_outside(instant.second))
     }
 
     /// Returns whether a page goes back in time. If so, consecutive windows do not have the order of one walk
@@ -321,13 +320,14 @@ impl V2Walk {
         is_many && !self.new_batches(page).is_empty()
     }
 
-    /// Splits the window again, judging by the batches `seen` on the last page.
-    fn replan(&mut self, seen: &[i64]) -> Option<Vec<(Range, WalkMode)>> {
+    /// Splits the window again, judging by the last page.
+    fn replan(&mut self, page: &Page) -> Option<Vec<(Range, WalkMode)>> {
         let WalkMode::Window { newest_first, .. } = self.mode else {
             return None;
         };
         let pages = self.pages;
-        let Some(parts) = window::parts(&self.window, pages, seen, newest_first) else {
+        let seen: Vec<i64> = page.created().collect();
+        let Some(parts) = window::parts(&self.window, pages, &seen, newest_first) else {
             // The window is nearly done, or a single second.
             self.mode = WalkMode::window(pages, newest_first);
             return None;
@@ -379,7 +379,9 @@ impl V2Walk {
 
 /// Returns the exact creation dates of the batches, where known.
 fn instants(page: &Page) -> Vec<Timestamp> {
-    page.batches.iter().filter_map(Batch::created).collect()
+    let mut instants = Vec::with_capacity(page.batches.len());
+    instants.extend(page.batches.iter().filter_map(Batch::created));
+    instants
 }
 
 /// Returns whether any of `instants` lies before an earlier one, or before `furthest_instant`.
