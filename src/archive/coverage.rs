@@ -112,12 +112,12 @@ impl Coverage {
                 && reached.is_none_or(is_inside)
             {
                 let end = range.end.map_or(start, |end| end.min(start));
-                missing.push(self::range(reached, Some(end)));
+                missing.push(Range::between(reached, Some(end)));
             }
             reached = reached.max(Some(span.end));
         }
         if reached.is_none_or(is_inside) {
-            missing.push(self::range(reached, range.end));
+            missing.push(Range::between(reached, range.end));
         }
         missing
     }
@@ -126,7 +126,7 @@ impl Coverage {
     /// Both start `lookback` seconds earlier, because batches may arrive late or change.
     pub(crate) fn ranges_to_fetch(&self, since: Option<i64>, lookback: i64) -> Vec<Range> {
         let Some(end) = self.end() else {
-            return vec![range(since, None)];
+            return vec![Range::between(since, None)];
         };
         let earlier = |start: Option<i64>| match start {
             // Nothing before the first gap was ever requested.
@@ -134,9 +134,9 @@ impl Coverage {
             start => start.map(|start| start.saturating_sub(lookback)).max(since),
         };
         let gaps = self.gaps(since).into_iter();
-        let gaps = gaps.map(|(start, end)| range(earlier(start), Some(end)));
+        let gaps = gaps.map(|(start, end)| Range::between(earlier(start), Some(end)));
         let mut ranges: Vec<Range> = Vec::new();
-        for range in gaps.chain([range(earlier(Some(end)), None)]) {
+        for range in gaps.chain([Range::between(earlier(Some(end)), None)]) {
             match ranges.last_mut() {
                 // With the lookback, a range may overlap the one before.
                 Some(last) if last.end >= range.start => last.end = range.end,
@@ -144,14 +144,6 @@ impl Coverage {
             }
         }
         ranges
-    }
-}
-
-fn range(start: Option<i64>, end: Option<i64>) -> Range {
-    Range {
-        start,
-        end,
-        excludes_end: false,
     }
 }
 
@@ -167,7 +159,7 @@ mod tests {
     fn covered(spans: &[(Option<i64>, i64)]) -> Coverage {
         let mut coverage = Coverage::default();
         for &(start, end) in spans {
-            coverage.add(&range(start, Some(end)), i64::MAX);
+            coverage.add(&Range::between(start, Some(end)), i64::MAX);
         }
         coverage
     }
@@ -187,8 +179,8 @@ mod tests {
     #[test]
     fn coverage_never_extends_into_the_future() {
         let mut coverage = Coverage::default();
-        coverage.add(&range(Some(10), None), 100);
-        coverage.add(&range(Some(200), Some(300)), 100);
+        coverage.add(&Range::between(Some(10), None), 100);
+        coverage.add(&Range::between(Some(200), Some(300)), 100);
         assert_eq!(coverage.spans(), [span(Some(10), 100)]);
         coverage.clip(60);
         assert_eq!(coverage.spans(), [span(Some(10), 60)]);
@@ -199,11 +191,11 @@ mod tests {
     #[test]
     fn nothing_is_missing_after_an_open_end() {
         let mut coverage = Coverage::default();
-        coverage.add(&range(Some(10), None), i64::MAX);
-        assert_eq!(coverage.missing(&range(Some(20), None)), []);
+        coverage.add(&Range::between(Some(10), None), i64::MAX);
+        assert_eq!(coverage.missing(&Range::between(Some(20), None)), []);
         assert_eq!(
-            coverage.missing(&range(None, None)),
-            [range(None, Some(10))]
+            coverage.missing(&Range::between(None, None)),
+            [Range::between(None, Some(10))]
         );
     }
 
@@ -211,7 +203,7 @@ mod tests {
     fn incomplete_windows_are_removed() {
         let without = |start, end| {
             let mut coverage = covered(&[(None, 100), (Some(200), 300)]);
-            coverage.remove(&range(start, end));
+            coverage.remove(&Range::between(start, end));
             let spans = coverage.spans().iter();
             spans.map(|span| (span.start, span.end)).collect::<Vec<_>>()
         };
@@ -231,33 +223,48 @@ mod tests {
     #[test]
     fn gaps_and_the_end_are_fetched_with_a_lookback() {
         let everything = Coverage::default();
-        assert_eq!(everything.ranges_to_fetch(None, 7), [range(None, None)]);
+        assert_eq!(
+            everything.ranges_to_fetch(None, 7),
+            [Range::between(None, None)]
+        );
         assert_eq!(
             everything.ranges_to_fetch(Some(3), 7),
-            [range(Some(3), None)]
+            [Range::between(Some(3), None)]
         );
         let coverage = covered(&[(None, 100)]);
-        assert_eq!(coverage.ranges_to_fetch(None, 7), [range(Some(93), None)]);
+        assert_eq!(
+            coverage.ranges_to_fetch(None, 7),
+            [Range::between(Some(93), None)]
+        );
         let gap = covered(&[(None, 100), (Some(200), 300)]);
         assert_eq!(
             gap.ranges_to_fetch(None, 7),
-            [range(Some(93), Some(200)), range(Some(293), None)]
+            [
+                Range::between(Some(93), Some(200)),
+                Range::between(Some(293), None)
+            ]
         );
         assert_eq!(
             gap.ranges_to_fetch(None, 150),
-            [range(Some(-50), None)],
+            [Range::between(Some(-50), None)],
             "they meet"
         );
         let late = covered(&[(Some(50), 100)]);
-        assert_eq!(late.ranges_to_fetch(Some(50), 7), [range(Some(93), None)]);
+        assert_eq!(
+            late.ranges_to_fetch(Some(50), 7),
+            [Range::between(Some(93), None)]
+        );
         assert_eq!(
             late.ranges_to_fetch(Some(50), 70),
-            [range(Some(50), None)],
+            [Range::between(Some(50), None)],
             "what lies before the beginning was never wanted"
         );
         assert_eq!(
             late.ranges_to_fetch(None, 7),
-            [range(None, Some(50)), range(Some(93), None)]
+            [
+                Range::between(None, Some(50)),
+                Range::between(Some(93), None)
+            ]
         );
     }
 
@@ -265,24 +272,24 @@ mod tests {
     fn missing_parts_of_a_range_are_between_the_spans() {
         let there = covered(&[(Some(10), 20), (Some(40), 50)]);
         assert_eq!(
-            there.missing(&range(Some(0), Some(100))),
+            there.missing(&Range::between(Some(0), Some(100))),
             [
-                range(Some(0), Some(10)),
-                range(Some(20), Some(40)),
-                range(Some(50), Some(100))
+                Range::between(Some(0), Some(10)),
+                Range::between(Some(20), Some(40)),
+                Range::between(Some(50), Some(100))
             ]
         );
-        assert_eq!(there.missing(&range(Some(10), Some(20))), []);
+        assert_eq!(there.missing(&Range::between(Some(10), Some(20))), []);
         assert_eq!(
-            there.missing(&range(Some(15), Some(45))),
-            [range(Some(20), Some(40))]
+            there.missing(&Range::between(Some(15), Some(45))),
+            [Range::between(Some(20), Some(40))]
         );
         assert_eq!(
-            there.missing(&range(None, None)),
+            there.missing(&Range::between(None, None)),
             [
-                range(None, Some(10)),
-                range(Some(20), Some(40)),
-                range(Some(50), None)
+                Range::between(None, Some(10)),
+                Range::between(Some(20), Some(40)),
+                Range::between(Some(50), None)
             ]
         );
     }
@@ -295,7 +302,7 @@ mod tests {
         ) {
             let mut coverage = Coverage::default();
             for (start, end) in &windows {
-                coverage.add(&range(*start, Some(*end)), 50);
+                coverage.add(&Range::between(*start, Some(*end)), 50);
             }
             // Half seconds distinguish spans that touch from those that do not.
             let inside = |instant: i64, start: Option<i64>, end: i64| {

@@ -268,11 +268,10 @@ impl Archive {
             while let Some(row) = rows.next()? {
                 let start: Option<String> = row.get(0)?;
                 let end: String = row.get(1)?;
-                let range = crate::batch::range::Range {
-                    start: start.as_deref().and_then(read_second),
-                    end: read_second(&end),
-                    excludes_end: false,
-                };
+                let range = crate::batch::range::Range::between(
+                    start.as_deref().and_then(read_second),
+                    read_second(&end),
+                );
                 // A date that cannot be parsed does not show what is complete.
                 if range.end.is_some() && (start.is_none() || range.start.is_some()) {
                     coverage.add(&range, i64::MAX);

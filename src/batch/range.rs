@@ -17,6 +17,15 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// Both bounds are inclusive.
+    pub(crate) const fn between(start: Option<i64>, end: Option<i64>) -> Self {
+        Self {
+            start,
+            end,
+            excludes_end: false,
+        }
+    }
+
     /// Parses `--start` and `--end`.
     pub(crate) fn parse(
         start: Option<&str>,
@@ -29,17 +38,17 @@ impl Range {
             word.map(bound).transpose()
         };
         let start = bound("--start", start)?;
-        Self::between(start, bound("--end", end)?)
+        Self::of_bounds(start, bound("--end", end)?)
     }
 
     /// Parses `--period`.
     pub(crate) fn parse_period(word: &str, clock: Clock) -> Result<Self, Failure> {
         let period = date::parse_period(word, clock);
         let period = period.map_err(|problem| problem.refuse("--period", word))?;
-        Self::between(Some(period), Some(period))
+        Self::of_bounds(Some(period), Some(period))
     }
 
-    fn between(start: Option<Bound>, end: Option<Bound>) -> Result<Self, Failure> {
+    fn of_bounds(start: Option<Bound>, end: Option<Bound>) -> Result<Self, Failure> {
         let range = Self {
             start: start.map(|bound| match bound {
                 Bound::Second(second) | Bound::Period { first: second, .. } => second.timestamp(),
@@ -92,11 +101,7 @@ impl Range {
         const LAST: i64 = 253_402_300_799;
         let start = self.start.map(|start| start.max(FIRST));
         match self.end {
-            Some(end) if end > LAST => Self {
-                start,
-                end: Some(LAST),
-                excludes_end: false,
-            },
+            Some(end) if end > LAST => Self::between(start, Some(LAST)),
             _ => Self { start, ..self },
         }
     }

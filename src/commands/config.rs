@@ -59,7 +59,7 @@ fn show(context: &Context) -> anyhow::Result<()> {
     if let Some(secret) = settings.secret()? {
         secret.value.warn_if_readable();
     }
-    let mut rows: Vec<[String; 3]> = Vec::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for info in &SETTINGS {
         let (value, origin) = match info.key {
             "base_url" => shown(settings.base_url.as_ref(), |url| hide_password(url)),
@@ -83,28 +83,12 @@ fn show(context: &Context) -> anyhow::Result<()> {
             // In the row of the client secret.
             _ => continue,
         };
-        rows.push([info.key.to_owned(), value, origin]);
+        rows.push(vec![info.key.to_owned(), value, origin]);
     }
     for (key, value) in settings.targets.rows() {
-        rows.push([key, value.to_string(), "config file".to_owned()]);
+        rows.push(vec![key, value.to_string(), "config file".to_owned()]);
     }
-
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let (keys, values) = (width(0), width(1));
-    let lines: Vec<String> = rows
-        .iter()
-        .map(|[key, value, origin]| {
-            format!("{key:keys$}  {value:values$}  {origin}")
-                .trim_end()
-                .to_owned()
-        })
-        .collect();
-    Ok(terminal::print(&(lines.join("\n") + "\n"))?)
+    Ok(terminal::print(&terminal::grid(&rows, &[]))?)
 }
 
 /// Returns the value of a setting, and its origin.

@@ -242,83 +242,38 @@ fn collect_variables(command: &clap::Command, variables: &mut Vec<(String, Strin
 
 /// Returns the section that names related pages.
 fn see_also(subcommand: Option<&str>) -> String {
-    let related: &[(&str, u8)] = match subcommand {
-        None => &[
-            ("trayscan-archive", 5),
-            ("trayscan-config", 5),
-            ("trayscan-manifest", 5),
-            ("trayscan-figures", 7),
-            ("trayscan-formats", 7),
-            ("trayscan-service", 7),
-            ("trayscan-storage", 7),
-        ],
-        Some("export") => &[
-            ("trayscan-sync", 1),
-            ("trayscan-verify", 1),
-            ("trayscan-config", 5),
-            ("trayscan-manifest", 5),
-            ("trayscan-formats", 7),
-            ("trayscan-service", 7),
-            ("trayscan-storage", 7),
-        ],
-        Some("sync") => &[
-            ("trayscan-export", 1),
-            ("trayscan-archive", 5),
-            ("trayscan-config", 5),
-            ("trayscan-service", 7),
-        ],
-        Some("summary") => &[
-            ("trayscan-report", 1),
-            ("trayscan-config", 5),
-            ("trayscan-figures", 7),
-        ],
-        Some("report") => &[
-            ("trayscan-summary", 1),
-            ("trayscan-config", 5),
-            ("trayscan-figures", 7),
-        ],
-        Some("verify") => &[
-            ("trayscan-export", 1),
-            ("trayscan-config", 5),
-            ("trayscan-manifest", 5),
-            ("trayscan-formats", 7),
-            ("trayscan-storage", 7),
-        ],
-        Some("check") => &[
-            ("trayscan-config", 1),
-            ("trayscan-login", 1),
-            ("trayscan-config", 5),
-            ("trayscan-service", 7),
-        ],
-        Some("serve") => &[
-            ("trayscan-check", 1),
-            ("trayscan-archive", 5),
-            ("trayscan-service", 7),
-        ],
-        Some("login") => &[
-            ("trayscan-check", 1),
-            ("trayscan-config", 1),
-            ("trayscan-config", 5),
-        ],
-        Some("config") => &[
-            ("trayscan-check", 1),
-            ("trayscan-login", 1),
-            ("trayscan-config", 5),
-        ],
-        Some(_) => &[],
+    let related = match subcommand {
+        None => "archive(5) config(5) manifest(5) figures(7) formats(7) service(7) storage(7)",
+        Some("export") => {
+            "sync(1) verify(1) config(5) manifest(5) formats(7) service(7) storage(7)"
+        }
+        Some("sync") => "export(1) archive(5) config(5) service(7)",
+        Some("summary") => "report(1) config(5) figures(7)",
+        Some("report") => "summary(1) config(5) figures(7)",
+        Some("verify") => "export(1) config(5) manifest(5) formats(7) storage(7)",
+        Some("check") => "config(1) login(1) config(5) service(7)",
+        Some("serve") => "check(1) archive(5) service(7)",
+        Some("login") => "check(1) config(1) config(5)",
+        Some("config") => "check(1) login(1) config(5)",
+        Some(_) => "",
     };
     let commands: Vec<String> = match subcommand {
-        None => cli::PAGES.map(|page| format!("trayscan-{page}")).to_vec(),
-        Some(_) => vec!["trayscan".to_owned()],
+        None => cli::PAGES
+            .map(|page| format!("trayscan-{page}(1)"))
+            .to_vec(),
+        Some(_) => vec!["trayscan(1)".to_owned()],
     };
-    let commands = commands.iter().map(|page| (page.as_str(), 1));
-    let pages: Vec<(&str, u8)> = commands.chain(related.iter().copied()).collect();
+    let related = related
+        .split_whitespace()
+        .map(|page| format!("trayscan-{page}"));
+    let pages: Vec<String> = commands.into_iter().chain(related).collect();
     let mut section = Roff::new();
     section.control("SH", ["SEE ALSO"]);
     let mut words = Vec::new();
-    for (index, (page, number)) in pages.iter().enumerate() {
+    for (index, page) in pages.iter().enumerate() {
+        let (name, number) = page.split_at(page.find('(').unwrap_or(page.len()));
         let end = if index + 1 < pages.len() { ", " } else { "" };
-        words.extend([bold(*page), roman(format!("({number}){end}"))]);
+        words.extend([bold(name), roman(format!("{number}{end}"))]);
     }
     section.text(words);
     section.to_roff()

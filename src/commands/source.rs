@@ -160,11 +160,7 @@ impl BatchSource {
             _ if range.start > Some(end) => now,
             _ => end,
         };
-        let needed = Range {
-            start: range.start.or(archive.since()?.second()),
-            end: Some(end_needed),
-            excludes_end: false,
-        };
+        let needed = Range::between(range.start.or(archive.since()?.second()), Some(end_needed));
         let missing: Vec<String> = coverage.missing(&needed).iter().map(describe_gap).collect();
         Ok((!missing.is_empty()).then(|| {
             format!(
@@ -179,11 +175,10 @@ impl BatchSource {
         let BatchOrigin::Archive(archive) = &self.origin else {
             return Ok(Range::default());
         };
-        Ok(Range {
-            start: archive.since()?.second(),
-            end: archive.coverage()?.end(),
-            excludes_end: false,
-        })
+        Ok(Range::between(
+            archive.since()?.second(),
+            archive.coverage()?.end(),
+        ))
     }
 
     /// Counts the batches of an archive that have vanished from the service.

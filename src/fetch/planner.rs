@@ -237,14 +237,6 @@ mod tests {
     const DAY: i64 = 86_400;
     const FIRST: i64 = 1_700_000_000;
 
-    fn range(start: Option<i64>, end: Option<i64>) -> Range {
-        Range {
-            start,
-            end,
-            excludes_end: false,
-        }
-    }
-
     /// Plans for batches created at `seconds` (ascending), in pages of `page`; returns the windows with their
     /// number of batches. As many windows are planned ahead as there are workers.
     fn windows(
@@ -305,7 +297,7 @@ mod tests {
         if newest_first {
             seen = (last - 1000..=last).rev().collect();
         }
-        let range = range(Some(FIRST), Some(last));
+        let range = Range::between(Some(FIRST), Some(last));
         WindowPlanner::new(range, &seen, bytes, workers).expect("a plan")
     }
 
@@ -451,7 +443,7 @@ mod tests {
         for (workers, newest_first) in [(2, false), (8, false), (16, false), (8, true)] {
             let windows = windows(
                 &seconds,
-                range(None, Some(FIRST + 100_000 * 900)),
+                Range::between(None, Some(FIRST + 100_000 * 900)),
                 1000,
                 workers,
                 newest_first,
@@ -471,7 +463,7 @@ mod tests {
             .collect();
         let windows = windows(
             &seconds,
-            range(Some(FIRST - 400 * DAY), Some(FIRST + 2000 * DAY)),
+            Range::between(Some(FIRST - 400 * DAY), Some(FIRST + 2000 * DAY)),
             1000,
             4,
             false,
@@ -483,12 +475,12 @@ mod tests {
     #[test]
     fn a_small_or_unordered_range_has_no_plan() {
         let seconds: Vec<i64> = (0..2500).map(|number| FIRST + number * 900).collect();
-        let short = range(Some(FIRST), Some(FIRST + 2500 * 900));
+        let short = Range::between(Some(FIRST), Some(FIRST + 2500 * 900));
         assert!(
             WindowPlanner::new(short, &seconds[..1000], 600_000, 8).is_none(),
             "two pages and a half"
         );
-        let later = range(Some(FIRST), Some(FIRST + 25_000 * 900));
+        let later = Range::between(Some(FIRST), Some(FIRST + 25_000 * 900));
         assert!(WindowPlanner::new(later, &seconds[..1000], 600_000, 8).is_some());
         let mut mixed = seconds[..1000].to_vec();
         mixed.swap(3, 900);
@@ -506,7 +498,7 @@ mod tests {
             gaps[0] = 0;
             let seconds: Vec<i64> = gaps.iter().scan(FIRST, |second, gap| { *second += gap; Some(*second) }).collect();
             let last = seconds[seconds.len() - 1];
-            let range = range((!open_start).then_some(FIRST - 7), (!open_end).then_some(last + 7));
+            let range = Range::between((!open_start).then_some(FIRST - 7), (!open_end).then_some(last + 7));
             let mut windows = windows(&seconds, range, page, workers, newest_first);
             if newest_first && windows.len() > 1 {
                 windows.reverse();

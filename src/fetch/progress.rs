@@ -92,17 +92,9 @@ mod tests {
         page
     }
 
-    fn range(start: Option<i64>, end: Option<i64>) -> Range {
-        Range {
-            start,
-            end,
-            excludes_end: false,
-        }
-    }
-
     #[test]
     fn the_share_grows_with_the_dates_in_either_direction() {
-        let mut progress = Progress::Unknown(range(Some(1000), Some(2000)));
+        let mut progress = Progress::Unknown(Range::between(Some(1000), Some(2000)));
         assert_eq!(progress.add(&page(&[1100, 1250])), Some(0.25));
         assert_eq!(
             progress.add(&page(&[1100, 1200])),
@@ -111,7 +103,7 @@ mod tests {
         );
         assert_eq!(progress.add(&page(&[])), None);
         assert_eq!(progress.add(&page(&[1500, 1750])), Some(0.75));
-        let mut backwards = Progress::Unknown(range(Some(1000), Some(2000)));
+        let mut backwards = Progress::Unknown(Range::between(Some(1000), Some(2000)));
         assert_eq!(backwards.add(&page(&[1900, 1500])), Some(0.5));
         assert_eq!(backwards.add(&page(&[1000])), Some(1.0));
     }
@@ -119,7 +111,7 @@ mod tests {
     #[test]
     fn open_ends_are_guessed_and_no_order_says_nothing() {
         let now = Utc::now().timestamp();
-        let mut open = Progress::Unknown(range(None, None));
+        let mut open = Progress::Unknown(Range::between(None, None));
         let share = open.add(&page(&[now - 1000, now - 500])).expect("a share");
         assert!((0.45..0.55).contains(&share), "{share}");
         assert_eq!(open.add(&page(&[now - 400, now - 600])), None, "no order");
@@ -128,7 +120,7 @@ mod tests {
             None,
             "never again"
         );
-        let mut no_start = Progress::Unknown(range(None, Some(2000)));
+        let mut no_start = Progress::Unknown(Range::between(None, Some(2000)));
         assert_eq!(no_start.add(&page(&[1900, 1500])), None);
     }
 }

@@ -173,14 +173,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn range(start: Option<i64>, end: Option<i64>) -> Range {
-        Range {
-            start,
-            end,
-            excludes_end: false,
-        }
-    }
-
     fn sample(seconds: &[i64]) -> CreationSample {
         let mut sample = CreationSample::default();
         for second in seconds {
@@ -199,7 +191,7 @@ mod tests {
     /// Returns the starts of the parts of a window that covers 5000 seconds from `FIRST`.
     fn starts(seconds: &[i64]) -> Vec<i64> {
         let seconds: Vec<i64> = seconds.iter().map(|second| FIRST + second).collect();
-        let parts = cut(&seconds, &range(Some(FIRST), Some(FIRST + 5000)));
+        let parts = cut(&seconds, &Range::between(Some(FIRST), Some(FIRST + 5000)));
         let starts = parts.iter().filter_map(|part| part.start);
         starts.map(|start| start - FIRST).collect()
     }
@@ -227,7 +219,7 @@ mod tests {
         assert_eq!(starts(&ascending), [0, 901, 1701, 2501, 3301, 4101]);
         let descending: Vec<i64> = (4000..5000).rev().collect();
         assert_eq!(starts(&descending), [4099, 3299, 2499, 1699, 899, 0]);
-        let window = range(None, None);
+        let window = Range::between(None, None);
         let further = WindowHint {
             newest_first: Some(false),
             truncated: 2,
@@ -255,7 +247,7 @@ mod tests {
     #[test]
     fn the_sample_does_not_depend_on_how_the_body_arrived() {
         let ascending: Vec<i64> = (FIRST..FIRST + 100_000).collect();
-        let window = range(None, None);
+        let window = Range::between(None, None);
         let enough = cut(&ascending[..ENOUGH], &window);
         assert_eq!(cut(&ascending, &window), enough);
         let mut late = CreationSample::default();
@@ -269,7 +261,7 @@ mod tests {
         seconds.rotate_right(1000);
         let sample = sample(&seconds);
         assert!(sample.seconds.len() <= MAX_SAMPLES);
-        let parts = cut(&seconds, &range(None, None));
+        let parts = cut(&seconds, &Range::between(None, None));
         assert!((600..900).contains(&parts.len()), "{}", parts.len());
         assert_eq!((parts[0].start, parts[parts.len() - 1].end), (None, None));
         assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
@@ -301,7 +293,7 @@ mod tests {
                 tenths.reverse();
             }
             let tenths: Vec<i64> = tenths.iter().map(|tenth| FIRST * 10 + tenth).collect();
-            let whole = range((!open_start).then_some(FIRST), (!open_end).then_some(FIRST + 2_000));
+            let whole = Range::between((!open_start).then_some(FIRST), (!open_end).then_some(FIRST + 2_000));
             let mut windows = vec![whole];
             let mut found = Vec::new();
             let mut asked = 0;

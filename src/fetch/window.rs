@@ -103,11 +103,7 @@ fn middle(window: &Range, (low, high): (i64, i64)) -> Option<[Range; 2]> {
 /// Returns the two seconds of a window of two adjacent ones; otherwise `None`.
 pub(super) fn single_seconds(window: &Range) -> Option<[Range; 2]> {
     let (low, high) = bounds_until(window, LIKELY_LAST);
-    let single = |second: i64| Range {
-        start: Some(second),
-        end: Some(second),
-        excludes_end: false,
-    };
+    let single = |second: i64| Range::between(Some(second), Some(second));
     (high - low == 1).then(|| [single(low), single(high)])
 }
 
@@ -214,21 +210,13 @@ fn bounds_until(window: &Range, last: i64) -> (i64, i64) {
 mod tests {
     use super::*;
 
-    fn range(start: Option<i64>, end: Option<i64>) -> Range {
-        Range {
-            start,
-            end,
-            excludes_end: false,
-        }
-    }
-
     fn bounds(parts: &[Range]) -> Vec<Option<i64>> {
         parts[1..].iter().map(|part| part.start).collect()
     }
 
     #[test]
     fn a_dense_window_is_cut_into_parts_of_a_few_pages() {
-        let window = range(Some(0), Some(1000));
+        let window = Range::between(Some(0), Some(1000));
         let parts = |seen: &[i64], newest_first| {
             parts(&window, 8, seen, newest_first).map(|parts| (parts.len(), bounds(&parts)[0]))
         };
@@ -244,25 +232,28 @@ mod tests {
         );
         assert_eq!(parts(&[900, 950], false), None, "nearly done");
         assert_eq!(parts(&[], false), None);
-        assert_eq!(super::parts(&range(Some(7), Some(8)), 8, &[7], false), None);
+        assert_eq!(
+            super::parts(&Range::between(Some(7), Some(8)), 8, &[7], false),
+            None
+        );
     }
 
     #[test]
     fn one_second_is_not_cut() {
-        assert_eq!(halves(&range(Some(7), Some(8))), None);
-        assert_eq!(halves(&range(Some(7), Some(7))), None);
+        assert_eq!(halves(&Range::between(Some(7), Some(8))), None);
+        assert_eq!(halves(&Range::between(Some(7), Some(7))), None);
     }
 
     #[test]
     fn open_windows_stay_open_outside() {
-        let [earlier, later] = halves(&range(None, None)).expect("two");
+        let [earlier, later] = halves(&Range::between(None, None)).expect("two");
         assert_eq!((earlier.start, later.end), (None, None));
         assert_eq!(earlier.end, later.start);
     }
 
     #[test]
     fn halves_do_not_depend_on_the_clock() {
-        let cut = |start, end| halves(&range(start, end)).map(|[earlier, _]| earlier.end);
+        let cut = |start, end| halves(&Range::between(start, end)).map(|[earlier, _]| earlier.end);
         let middle = i64::midpoint(LIKELY_FIRST, LIKELY_LAST);
         assert_eq!(cut(None, None), Some(Some(middle)));
         let start = 1_700_000_000;

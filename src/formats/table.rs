@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use anstyle::{AnsiColor, Style as Ansi};
+use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{BatchWriter, ExportOutcome, WriterOptions, WriterReport};
 use crate::batch::{Batch, COLUMNS, CREATION_DATE, FieldType, WARNINGS};
 use crate::error::Failure;
 use crate::storage::EncodedOutput;
+use crate::terminal::{GAP, GridCell, push_row, shorten};
 use crate::text;
 
 /// Columns, the most interesting ones first.
@@ -16,10 +17,9 @@ const BY_INTEREST: [usize; COLUMNS.len()] =
     [2, 3, 8, 11, 17, 1, 4, 12, 13, 5, 16, 6, 9, 7, 10, 14, 0, 15];
 /// The widest text in a terminal.
 const TEXT_WIDTH: usize = 40;
-const GAP: &str = "  ";
 
-const HEADER: Ansi = Ansi::new().bold();
-const MARK: Ansi = AnsiColor::Yellow.on_default().bold();
+const HEADER: Style = Style::new().bold();
+const MARK: Style = AnsiColor::Yellow.on_default().bold();
 
 pub(super) struct Table {
     output: EncodedOutput,
@@ -78,38 +78,28 @@ impl Table {
         &self.text[start..self.ends[index]]
     }
 
-    fn line(
+    /// Appends a line with what `cell` returns for each of the columns `shown`.
+    fn push_line<'a>(
         &self,
-        line: &mut String,
+        text: &mut String,
         shown: &[usize],
-        cell: impl Fn(usize) -> (Cow<'static, str>, Ansi),
+        cell: impl Fn(usize) -> (Cow<'a, str>, Style),
     ) {
-        line.clear();
-        for (number, &position) in shown.iter().enumerate() {
+        let cells = shown.iter().map(|&position| {
             let (text, style) = cell(position);
-            let blank = " ".repeat(self.widths[position].saturating_sub(text.width()));
             let column = self.options.fields.columns[position];
-            let is_last = number + 1 == shown.len();
-            let styled = if self.options.color && !text.is_empty() {
-                Cow::Owned(format!("{style}{text}{style:#}"))
-            } else {
-                text
-            };
-            if number > 0 {
-                line.push_str(GAP);
+            GridCell {
+                text,
+                style: if self.options.color {
+                    style
+                } else {
+                    Style::new()
+                },
+                width: self.widths[position],
+                is_right_aligned: COLUMNS[column].kind.is_numeric(),
             }
-            if COLUMNS[column].kind.is_numeric() {
-                line.push_str(&blank);
-                line.push_str(&styled);
-            } else {
-                line.push_str(&styled);
-                if !is_last {
-                    line.push_str(&blank);
-                }
-            }
-        }
-        line.truncate(line.trim_end_matches(' ').len());
-        line.push('\n');
+        });
+        push_row(text, cells);
     }
 }
 
@@ -129,24 +119,9 @@ fn shown_value(batch: &Batch, column: usize, narrow: bool) -> String {
                 String::new()
             }
         }
-        FieldType::Text => shorten(&text::one_line(&text), narrow),
+        FieldType::Text if narrow => shorten(&text::one_line(&text), TEXT_WIDTH).into_owned(),
         _ => text::one_line(&text).into_owned(),
     }
-}
-
-fn shorten(text: &str, narrow: bool) -> String {
-    if !narrow || text.width() <= TEXT_WIDTH {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    for letter in text.chars() {
-        short.push(letter);
-        if short.width() >= TEXT_WIDTH {
-            short.pop();
-            break;
-        }
-    }
-    short + "…"
 }
 
 impl BatchWriter for Table {
@@ -167,26 +142,22 @@ impl BatchWriter for Table {
     ) -> Result<(EncodedOutput, WriterReport), Failure> {
         let shown = self.shown();
         let columns = &self.options.fields.columns;
-        let mut line = String::new();
-        let label = |position: usize| (Cow::Borrowed(COLUMNS[columns[position]].label), HEADER);
-        self.line(&mut line, &shown, label);
-        let mut page = line.clone();
-        let rule = |position: usize| (Cow::Owned("─".repeat(self.widths[position])), Ansi::new());
-        self.line(&mut line, &shown, rule);
-        page.push_str(&line);
+        let mut text = String::new();
+        let label = |position: usize| (COLUMNS[columns[position]].label.into(), HEADER);
+        self.push_line(&mut text, &shown, label);
+        let rule = |position| ("─".repeat(self.widths[position]).into(), Style::new());
+        self.push_line(&mut text, &shown, rule);
         let hidden_columns = columns.len() - shown.len();
-        self.output.write_all(page.as_bytes())?;
+        self.output.write_all(text.as_bytes())?;
         for row in 0..self.ends.len() / self.widths.len() {
             let cell = |position: usize| {
-                let style = if self.options.fields.columns[position] == WARNINGS {
-                    MARK
-                } else {
-                    Ansi::new()
-                };
-                (Cow::Owned(self.cell(row, position).to_owned()), style)
+                let is_mark = self.options.fields.columns[position] == WARNINGS;
+                let style = if is_mark { MARK } else { Style::new() };
+                (self.cell(row, position).into(), style)
             };
-            self.line(&mut line, &shown, cell);
-            self.output.write_all(line.as_bytes())?;
+            text.clear();
+            self.push_line(&mut text, &shown, cell);
+            self.output.write_all(text.as_bytes())?;
         }
         Ok((
             self.output,

@@ -33,11 +33,7 @@ pub(super) struct ProbeRequest {
 impl ProbeRequest {
     /// Requests the batches of a range from `version`.
     pub(super) fn between(version: Version, (start, end): (i64, i64)) -> Self {
-        let range = Range {
-            start: Some(start),
-            end: Some(end),
-            excludes_end: false,
-        };
+        let range = Range::between(Some(start), Some(end));
         Self {
             page: PageRequest::new(version, &range, None),
             bearer: Bearer::Of(version),

@@ -31,7 +31,7 @@ mod stats;
 pub(crate) use choices::{Level, MessageFormat, When};
 pub(crate) use current::Terminal;
 pub(crate) use errors::{Stop, report, report_usage};
-pub(crate) use grid::grid;
+pub(crate) use grid::{GAP, GridCell, grid, push_row, push_styled, shorten};
 #[cfg(test)]
 pub(crate) use logger::install as install_logger;
 pub(crate) use panics::{caught, guard};

@@ -1,9 +1,9 @@
 //! The table: a row per group, a total, and a legend below.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Style};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::fields::{FieldText, judgement, metrics, span};
 use super::sparkline::Scale;
@@ -11,9 +11,9 @@ use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, Verdict
 use crate::analysis::statistics::{By, Group, GroupedFigures, two_digits};
 use crate::batch::Zone;
 use crate::batch::range::Range;
+use crate::terminal::{GAP, GridCell, push_row, push_styled, shorten};
 use crate::text::one_line;
 
-const GAP: &str = "  ";
 /// The name of the last row.
 const TOTAL: &str = "total";
 /// The title of the sparkline column.
@@ -74,30 +74,26 @@ pub(crate) fn table(
     }
     let mut text = String::new();
     let rows = grouped.groups.len();
-    line(&mut text, &columns, options, |column| {
-        (column.title.to_owned(), HEADER)
-    });
-    let rule = |column: &TableColumn| ("─".repeat(column.width), Style::new());
-    line(&mut text, &columns, options, rule);
+    let title = |column: &TableColumn| (column.title.into(), HEADER);
+    push_line(&mut text, &columns, options.color, title);
+    let rule = |column: &TableColumn| ("─".repeat(column.width).into(), Style::new());
+    push_line(&mut text, &columns, options.color, rule);
     // The last row is the total.
     for row in 0..=rows {
         if row == rows {
-            line(&mut text, &columns, options, rule);
+            push_line(&mut text, &columns, options.color, rule);
         }
-        line(&mut text, &columns, options, |column| {
-            let cell = &column.cells[row];
-            let style = if (column.marked)(cell) {
-                MARK
-            } else {
-                Style::new()
-            };
-            (cell.clone(), style)
+        push_line(&mut text, &columns, options.color, |column| {
+            let cell = column.cells[row].as_str();
+            let is_marked = (column.marked)(cell);
+            (cell.into(), if is_marked { MARK } else { Style::new() })
         });
     }
     text.push('\n');
+    let quiet = if options.color { QUIET } else { Style::new() };
     for line in remarks(grouped, newest, range, zone, scale.as_ref(), &columns) {
         for part in wrapped(&line, options.width.unwrap_or(usize::MAX)) {
-            push_styled(&mut text, &part, QUIET, options.color);
+            push_styled(&mut text, &part, quiet);
             text.push('\n');
         }
     }
@@ -142,7 +138,7 @@ impl TableColumn {
         };
         let width = width.max(least);
         for cell in &mut self.cells {
-            *cell = shortened(cell, width);
+            *cell = shorten(cell, width).into_owned();
         }
         let widths = self.cells.iter().map(|cell| cell.width());
         self.width = widths.max().unwrap_or(0).max(self.title.width());
@@ -282,54 +278,22 @@ fn drop_columns(columns: &mut Vec<TableColumn>, width: usize) {
     }
 }
 
-fn shortened(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    let mut room = width.saturating_sub(1);
-    for letter in text.chars() {
-        let needed = letter.width().unwrap_or(0);
-        if needed > room {
-            break;
-        }
-        room -= needed;
-        short.push(letter);
-    }
-    short + "…"
-}
-
-fn line(
+fn push_line<'a>(
     text: &mut String,
-    columns: &[TableColumn],
-    options: &TableStyle,
-    cell: impl Fn(&TableColumn) -> (String, Style),
+    columns: &'a [TableColumn],
+    color: bool,
+    cell: impl Fn(&'a TableColumn) -> (Cow<'a, str>, Style),
 ) {
-    for (index, column) in columns.iter().enumerate() {
-        if index > 0 {
-            text.push_str(GAP);
+    let cells = columns.iter().map(|column| {
+        let (text, style) = cell(column);
+        GridCell {
+            text,
+            style: if color { style } else { Style::new() },
+            width: column.width,
+            is_right_aligned: column.right,
         }
-        let (cell, style) = cell(column);
-        let padding = " ".repeat(column.width.saturating_sub(cell.width()));
-        if column.right {
-            text.push_str(&padding);
-        }
-        push_styled(text, &cell, style, options.color);
-        if !column.right {
-            text.push_str(&padding);
-        }
-    }
-    text.truncate(text.trim_end_matches(' ').len());
-    text.push('\n');
-}
-
-fn push_styled(text: &mut String, part: &str, style: Style, color: bool) {
-    if color && !part.is_empty() && style != Style::new() {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{style}{part}{style:#}");
-    } else {
-        text.push_str(part);
-    }
+    });
+    push_row(text, cells);
 }
 
 /// Explains the columns. `None` if there is nothing to explain.
@@ -443,16 +407,6 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_shortened_by_their_width_on_the_screen() {
-        assert_eq!(shortened("Tomato", 6), "Tomato");
-        assert_eq!(shortened("Tomato", 5), "Toma…");
-        assert_eq!(shortened("番茄番茄", 8), "番茄番茄");
-        assert_eq!(shortened("番茄番茄", 7), "番茄番…");
-        assert_eq!(shortened("番茄番茄", 6), "番茄…");
-        assert_eq!(shortened("Tomato", 1), "…");
-    }
 
     #[test]
     fn lines_are_broken_between_words() {

@@ -276,11 +276,7 @@ async fn first_page(
     // v1 returns everything that matches in one response: an hour is enough to see that it works.
     let now = Utc::now().timestamp();
     let range = match version {
-        Version::V1 => Range {
-            start: Some(now - 3600),
-            end: Some(now),
-            excludes_end: false,
-        },
+        Version::V1 => Range::between(Some(now - 3600), Some(now)),
         Version::V2 => Range::default(),
     };
     let request = PageRequest::new(version, &range, None);

@@ -16,11 +16,7 @@ use crate::server::{self, ExpectedCredentials, ServerOptions, faults::Faults};
 use crate::terminal::Stats;
 
 fn range(start: i64) -> Range {
-    Range {
-        start: Some(start),
-        end: Some(start + 1),
-        excludes_end: false,
-    }
+    Range::between(Some(start), Some(start + 1))
 }
 
 /// Returns a page of a walk, with one batch.
