@@ -32,6 +32,15 @@ pub(crate) struct Owner {
     pub(crate) client_id: String,
 }
 
+impl Owner {
+    /// The name of the sandbox in place of its address: that is a new one each time, but the batches are the same.
+    pub(crate) const SANDBOX: &str = "the sandbox";
+
+    pub(crate) fn is_sandbox(&self) -> bool {
+        self.base_url == Self::SANDBOX
+    }
+}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.client_id, self.base_url)
@@ -230,19 +239,22 @@ impl Archive {
     }
 
     fn foreign(&self, known: &Owner, owner: &Owner) -> Failure {
-        let what = if known.base_url == owner.base_url {
-            "the ID of the client"
+        let hint = if known.is_sandbox() || owner.is_sandbox() {
+            "name another file: batches of the sandbox are demo data".to_owned()
         } else {
-            "the address of the service"
+            let what = if known.base_url == owner.base_url {
+                "the ID of the client"
+            } else {
+                "the address of the service"
+            };
+            format!(
+                "name another file; if only {what} has changed, record it with `trayscan sync FILE --rebind` and the same settings"
+            )
         };
+        let path = self.path.display();
         Failure::usage(
-            format!(
-                "the archive `{}` belongs to {known}, not to {owner}",
-                self.path.display()
-            ),
-            format!(
-                "name another file; if only {what} has changed, record it with `trayscan sync FILE --rebind`"
-            ),
+            format!("the archive `{path}` belongs to {known}, not to {owner}"),
+            hint,
         )
     }
 

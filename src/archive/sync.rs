@@ -211,7 +211,7 @@ impl Sync<'_> {
         unseen.retain(|second| since.is_none_or(|since| since <= *second));
         self.ranges(ranges_around(unseen).into()).await?;
         let why = match &self.findings {
-            DataIssues { skipped: 1.., .. } => "some batches have no batch_id",
+            DataIssues { skipped: 1.., .. } => "some batches have no valid batch_id",
             DataIssues { held_back: 1.., .. } => "version 1 may have left some out",
             _ if self.broken.is_some() => return Ok(()),
             _ => {

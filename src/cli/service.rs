@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser as _, ValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use toml::{Table, Value};
@@ -111,6 +112,13 @@ impl FromArgMatches for Given {
                 continue;
             };
             let is_variable = matches.value_source(info.key) == Some(ValueSource::EnvVariable);
+            // An empty variable counts as not set. An empty flag is a mistake, such as "$URL" without a value.
+            if !is_variable && value.as_str() == Some("") {
+                let name = format!("{} <{}>", info.flag, info.value_name);
+                let mut error = clap::Error::new(ErrorKind::InvalidValue);
+                error.insert(ContextKind::InvalidArg, ContextValue::String(name));
+                return Err(error);
+            }
             let table = if is_variable {
                 &mut variables
             } else {
@@ -119,8 +127,7 @@ impl FromArgMatches for Given {
             table.insert(info.key.to_owned(), value.clone());
         }
         // Each value was checked when it was parsed.
-        let read =
-            |table| Profile::read(table).map_err(|_| clap::Error::new(clap::error::ErrorKind::Io));
+        let read = |table| Profile::read(table).map_err(|_| clap::Error::new(ErrorKind::Io));
         Ok(Self {
             flags: read(flags)?,
             variables: read(variables)?,

@@ -35,7 +35,7 @@ pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> 
     });
     let flawed = (lenient && issues.flawed > 0).then(|| {
         format!(
-            "{} the interface ({} skipped: no batch_id); the first: {}",
+            "{} the interface ({} skipped: no valid batch_id); the first: {}",
             count(issues.flawed, "batch breaks", "batches break"),
             thousands(issues.skipped),
             issues.example.as_deref().unwrap_or_default(),
@@ -115,7 +115,7 @@ mod tests {
         );
         assert_eq!(
             warnings[2],
-            "2 batches break the interface (1 skipped: no batch_id); the first: batch 7: no crop_type"
+            "2 batches break the interface (1 skipped: no valid batch_id); the first: batch 7: no crop_type"
         );
         assert_eq!(
             warnings[3],

@@ -41,6 +41,7 @@ impl BatchSource {
         if let Some(path) = archive {
             // An archive needs no settings, but mistakes in the config file are reported all the same.
             context.settings()?;
+            warn_ignored(context, "--archive");
             return Ok(Self {
                 origin: BatchOrigin::Archive(Archive::read_source(path)?),
                 stats: Arc::default(),
@@ -261,6 +262,13 @@ pub(super) struct ServiceSource {
     _sandbox: Option<oneshot::Sender<()>>,
 }
 
+/// Warns of flags that name a service, if `source` is used instead.
+fn warn_ignored(context: &Context, source: &str) {
+    for flag in context.service.given.service_flags() {
+        log::warn!("`{flag}` has no effect with `{source}`");
+    }
+}
+
 const SANDBOX_BATCHES: usize = 250;
 const SANDBOX_SEED: u64 = 1;
 
@@ -270,6 +278,7 @@ impl ServiceSource {
         let settings = context.settings()?;
         let options = settings.client_options()?;
         let (credentials, sandbox) = if context.service.sandbox {
+            warn_ignored(context, "--sandbox");
             let (credentials, sandbox) = start_sandbox()?;
             (credentials, Some(sandbox))
         } else {

@@ -23,6 +23,21 @@ pub(crate) struct Given {
     pub(crate) variables: Profile,
 }
 
+impl Given {
+    /// Returns the flags that name a service and its credentials.
+    pub(crate) fn service_flags(&self) -> impl Iterator<Item = &'static str> {
+        let flags = &self.flags;
+        let texts = [
+            ("--base-url", &flags.base_url),
+            ("--client-id", &flags.client_id),
+            ("--client-secret", &flags.client_secret),
+            ("--client-secret-file", &flags.client_secret_file),
+        ];
+        let given = texts.into_iter().filter(|(_, text)| text.is_some());
+        given.map(|(flag, _)| flag)
+    }
+}
+
 /// The value of a setting, and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting<T> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::room::Space;
 use crate::batch::Batch;
 use crate::batch::Page;
-use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
+use crate::batch::json::{Flaw, Shape};
 use crate::batch::range::Range;
 use crate::client::Version;
 use crate::text::brief;
@@ -175,7 +175,8 @@ impl DecodedPage {
                 self.received,
                 brief(&flaw.to_string())
             );
-            if !lenient {
+            // Such a batch has content that cannot be read.
+            if !lenient || matches!(flaw, Flaw::NotJson(_)) {
                 return Err(ParseError::Broken(item));
             }
             self.issues.flawed += 1;

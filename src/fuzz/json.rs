@@ -132,7 +132,7 @@ pub fn batch(data: &[u8]) {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let parsed = Batch::read_part(text);
     let judged = serde_json::from_str::<BTreeMap<String, &RawValue>>(text).ok();
-    let is_object = !matches!(parsed.flaws[..], [Flaw::NoObject(_), ..]);
+    let is_object = !matches!(parsed.flaws[..], [Flaw::NotJson(_) | Flaw::NoObject(_), ..]);
     assert_eq!(is_object, judged.is_some(), "{:?}", parsed.flaws);
     if let (Some(batch), Some(judged)) = (&parsed.batch, &judged) {
         compare_fields(batch, judged, &parsed.flaws);

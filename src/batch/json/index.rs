@@ -21,6 +21,8 @@ const FIELD_LIMIT: usize = 1000;
 /// How a batch violates the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
+    /// It is not valid JSON; the text says why.
+    NotJson(String),
     /// It is not a JSON object; the text says why.
     NoObject(String),
     /// A required field is absent.
@@ -44,6 +46,7 @@ pub(crate) enum Flaw {
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NotJson(why) => write!(f, "it is not valid JSON: {why}"),
             Self::NoObject(why) => write!(f, "it is not a JSON object: {why}"),
             Self::Missing(field) => write!(f, "`{field}` is missing"),
             Self::Null(field) => write!(f, "`{field}` is null"),
@@ -96,10 +99,15 @@ impl Batch {
         let fields = match serde_json::from_str::<ObjectFields<'_>>(text) {
             Ok(ObjectFields(fields)) => fields,
             Err(error) => {
-                let flaws = vec![Flaw::NoObject(reason(&error))];
+                let why = reason(&error);
+                let flaw = if error.is_data() {
+                    Flaw::NoObject(why)
+                } else {
+                    Flaw::NotJson(why)
+                };
                 return ParsedBatch {
                     batch: None,
-                    flaws,
+                    flaws: vec![flaw],
                     absent: 0,
                 };
             }
@@ -474,10 +482,23 @@ mod tests {
         let mut fields = right();
         fields.remove(BATCH_ID);
         assert!(read(&fields).batch.is_none());
-        for text in ["null", "5", "[]", "{", "{\"a\":}", "{\"a\":1,}"] {
+        for text in ["null", "5", "[]"] {
             let read = Batch::read(text);
             assert!(
                 read.batch.is_none() && matches!(read.flaws[..], [Flaw::NoObject(_)]),
+                "{text}"
+            );
+        }
+        for text in [
+            "{",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":NaN}",
+            "{\"\\ud800\":1}",
+        ] {
+            let read = Batch::read(text);
+            assert!(
+                read.batch.is_none() && matches!(read.flaws[..], [Flaw::NotJson(_)]),
                 "{text}"
             );
         }

@@ -23,6 +23,11 @@ pub(super) fn run(context: &Context, path: &Path, wait: Duration) -> anyhow::Res
     archive.close();
     let before = before?;
     let path = path.display().to_string();
+    if before.as_ref().is_some_and(Owner::is_sandbox) {
+        log::warn!(
+            "`{path}` contains demo batches of the sandbox; `trayscan sync FILE --full` marks them as vanished, and fetches all batches of the service"
+        );
+    }
     let conclusion = match before {
         Some(before) if before == owner => format!("`{path}` already belongs to {owner}"),
         Some(before) => format!("`{path}` now belongs to {owner}; before, to {before}"),

@@ -160,10 +160,10 @@ fn gaps(archive: &Archive) -> u64 {
     coverage.map_or(0, |coverage| coverage.gaps(since).len() as u64)
 }
 
-/// Returns the service that the archive belongs to. A sandbox has a new address each time but the same batches.
+/// Returns the service that the archive belongs to.
 fn owner(source: &ServiceSource, args: &SyncArgs) -> Owner {
     let base_url = if args.service.sandbox {
-        "the sandbox".to_owned()
+        Owner::SANDBOX.to_owned()
     } else {
         source.service.base_url().to_string()
     };

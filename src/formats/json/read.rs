@@ -117,10 +117,12 @@ impl Receiver<'_, '_> {
         let read = Batch::read_part(text);
         let place = RecordPlace::Batch(self.count);
         // Types are checked elsewhere: an export may be lenient.
-        let flaw = read
-            .flaws
-            .iter()
-            .find(|flaw| matches!(flaw, Flaw::NoObject(_) | Flaw::Repeated(_)));
+        let flaw = read.flaws.iter().find(|flaw| {
+            matches!(
+                flaw,
+                Flaw::NotJson(_) | Flaw::NoObject(_) | Flaw::Repeated(_)
+            )
+        });
         if let Some(flaw) = flaw {
             return Err(ReadError::broken(place, flaw.to_string()));
         }

@@ -304,6 +304,38 @@ fn invalid_values_end_with_code_2_and_nothing_is_sent() {
     assert!(log.contains("stopped after 0 requests"), "{log}");
 }
 
+/// In a script, `--base-url "$URL"` must not fall back to another service if the variable is not set.
+#[test]
+fn an_empty_flag_is_refused_and_an_empty_variable_counts_as_not_set() {
+    let server = Server::start(&["--client-secret", SECRET]);
+    let home = Home::with(&profile(&server, &format!("client_secret = \"{SECRET}\"")));
+    for flag in [
+        "--base-url",
+        "--client-id",
+        "--client-secret",
+        "--client-secret-file",
+        "--ca-cert",
+        "--time-zone",
+    ] {
+        let named = format!("`{flag}` needs a value");
+        refused(&home.run(&["export", "-f", "ndjson", flag, ""]), &[&named]);
+        let joined = format!("{flag}=");
+        refused(&home.run(&["export", "-f", "ndjson", &joined]), &[&named]);
+        let variable = flag.trim_start_matches('-').replace('-', "_");
+        let mut command = home.command(&["export", "-f", "ndjson"]);
+        command.env(format!("TRAYSCAN_{}", variable.to_uppercase()), "");
+        assert_eq!(command.output().code, Some(0), "{flag}");
+    }
+}
+
+#[test]
+fn flags_that_name_a_service_have_no_effect_with_another_source() {
+    let ended = run(&["export", "--sandbox", "-f", "ndjson", "--client-id", "x"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let warning = "warning: `--client-id` has no effect with `--sandbox`";
+    assert!(ended.stderr.contains(warning), "{ended:?}");
+}
+
 #[test]
 fn a_missing_setting_is_named_with_three_ways_to_set_it_and_an_alternative() {
     let home = Home::empty();

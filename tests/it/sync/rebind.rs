@@ -56,6 +56,22 @@ fn a_moved_service_is_recorded_without_a_request() {
 }
 
 #[test]
+fn an_archive_of_the_sandbox_is_not_offered_for_a_service() {
+    let shelf = ArchiveFile::new();
+    let mut command = trayscan(&["sync", "--sandbox"]);
+    command.arg(&shelf.path).output().expect(0);
+    let server = Server::start(&["--batches", "3", "--seed", "2"]);
+    let refused = shelf.sync(&server, &[]).expect(2);
+    assert!(refused.stderr.contains("demo data"), "{refused:?}");
+    assert!(!refused.stderr.contains("--rebind"), "{refused:?}");
+    let url = format!("http://{}", server.address);
+    let ended = rebind(&shelf, &url, "sandbox", &[]).expect(0);
+    assert!(ended.stderr.contains("contains demo batches"), "{ended:?}");
+    let full = shelf.sync(&server, &["--full"]).expect(0);
+    assert!(full.stderr.contains("vanished"), "{full:?}");
+}
+
+#[test]
 fn nothing_is_created_or_changed_by_mistake() {
     let shelf = ArchiveFile::new();
     let url = "https://scan.example.com/api";

@@ -180,6 +180,27 @@ fn lenient_keeps_invalid_batches_as_received_and_counts_them() {
 }
 
 #[test]
+fn a_batch_that_is_not_json_is_never_skipped() {
+    let images = |value: &str| batch_with("b2", "number_of_images", Some(value));
+    let comment = |value: &str| batch_with("b2", "comment", Some(value));
+    for broken in [
+        images("NaN"),
+        images("05"),
+        comment("\"\\q\""),
+        comment("\"a\u{1}\""),
+        batch("b2").replace('}', ",}"),
+        batch("b2").replace('}', ",\"\\ud800\":1}"),
+    ] {
+        let service = service([Answer::ok(page(&[batch("b1"), broken.clone()], None))]);
+        let exported = export(&service, &["--lenient"]).expect(7);
+        for words in ["page 1, batch 2", "not valid JSON"] {
+            assert!(exported.has(words), "{broken}\n{}", exported.stderr);
+        }
+        assert_eq!(exported.file, None, "{broken}");
+    }
+}
+
+#[test]
 fn an_absent_nullable_field_gives_one_warning() {
     let without = |id: &str| batch_with(id, "comment", None);
     let service = service([
