@@ -361,17 +361,17 @@ impl ChangeSearch<'_> {
         self.request.batches.range.holds_creation(batch) && self.selection.wants(batch)
     }
 
-    /// Returns whether two versions of a batch produce the same row at the same position.
+    /// Returns whether two versions of a batch produce the same row at the same position. Values are compared as
+    /// received: the digest does not distinguish `"12.50"` from `"12.5"`, but most formats do.
     fn writes_same_row(&mut self, before: &Batch, after: &Batch) -> bool {
-        let mut digests = [before, after].map(|batch| {
-            let mut digest = self.request.new_digest()();
-            digest.add_kept(batch);
-            (digest.finish(), digest.finish_unknown())
-        });
+        let keeps_unknown = self.digest.finish_unknown().is_some();
+        let mut columns = self.request.fields.columns.iter();
         let [before_name, after_name] =
             [before, after].map(|batch| self.template.name(batch, &mut self.crops));
-        let [one, other] = &mut digests;
-        !self.is_sorted && before_name == after_name && one == other
+        !self.is_sorted
+            && before_name == after_name
+            && columns.all(|&column| before.member(column) == after.member(column))
+            && (!keeps_unknown || before.unknown().eq(after.unknown()))
     }
 }
 
