@@ -80,6 +80,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// Runs the command line in this thread, with the streams of the context.
 fn run_with(context: &Context, args: &[OsString], early: cli::Early) -> u8 {
+    for arg in args {
+        secret::conceal_address(&arg.to_string_lossy());
+    }
     match cli::parse(args, early.color) {
         Ok(cli) => {
             context.terminal.show(Some(cli.global.level()));

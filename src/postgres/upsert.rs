@@ -54,8 +54,19 @@ pub(super) struct Upsert {
 enum CommitOutcome {
     Committed,
     Aborted,
+    /// The server was started since, or is another one: its transactions may have the same IDs.
+    OtherServer,
     Unknown,
 }
+
+/// A transaction about which the server can be asked.
+struct TransactionId {
+    number: i64,
+    /// When the server was started.
+    server: String,
+}
+
+const SERVER_START: &str = "select extract(epoch from pg_postmaster_start_time())::text";
 
 impl Upsert {
     /// Finds the table, or its future schema, and checks that batches fit. Runs all statements without
@@ -185,21 +196,26 @@ impl Upsert {
         session.run("create the table", Limit::Long, &add).await
     }
 
-    /// Checks the table that another session has created since the rehearsal.
+    /// Checks the table, which another session may have created or changed since the rehearsal.
     async fn check_again(&self, session: &PgSession) -> Result<(), PgError> {
         let Some(found) = table::find(session, &self.table).await? else {
             return Ok(());
         };
         let mut layout = self.layout.clone();
         found.check(session, &mut layout).await?;
-        // The rows were not checked for such limits.
-        if layout.fields.iter().all(|field| field.digits.is_none()) {
+        let limits = |layout: &Layout| -> Vec<_> {
+            let fields = layout.fields.iter();
+            fields.map(|field| field.digits).collect()
+        };
+        // The rows were checked for the limits at the start.
+        if limits(&layout) == limits(&self.layout) {
             return Ok(());
         }
+        let created = if self.exists { "changed" } else { "created" };
         Err(Failure::new(
             Kind::Unavailable,
             format!(
-                "another session created {} during the export, with columns that round numbers",
+                "another session {created} {} during the export, with columns that round numbers",
                 self.table
             ),
         )
@@ -227,7 +243,7 @@ impl Upsert {
         is_committing: &AtomicBool,
     ) -> Result<UpsertCounts, PgError> {
         let session = connector.connect().await?;
-        let (counts, number) = match self.prepare(&session, spool).await {
+        let (counts, transaction) = match self.prepare(&session, spool).await {
             Ok(prepared) => prepared,
             Err(error) => {
                 session.close().await;
@@ -247,13 +263,17 @@ impl Upsert {
                 "{}; asking the server for the result",
                 error.failure
             ));
-            commit_outcome(connector, number).await
+            commit_outcome(connector, &transaction).await
         };
         match outcome {
             Ok(CommitOutcome::Committed) => Ok(counts),
             Ok(CommitOutcome::Aborted) => {
                 is_committing.store(false, Ordering::SeqCst);
                 Err(error)
+            }
+            // Existing batches are not written twice.
+            Ok(CommitOutcome::OtherServer) => {
+                Err(PgError::transient(self.uncertain(error.failure)))
             }
             Ok(CommitOutcome::Unknown) => Err(self.uncertain(error.failure).into()),
             Err(failure) => Err(self.uncertain(failure).into()),
@@ -266,11 +286,15 @@ impl Upsert {
         &self,
         session: &PgSession,
         spool: &mut RowSpool,
-    ) -> Result<(UpsertCounts, i64), PgError> {
+    ) -> Result<(UpsertCounts, TransactionId), PgError> {
         session.begin(Purpose::Write).await?;
         let counts = self.load(session, spool).await?;
         let number = session.value("commit", "select txid_current()", &[]);
-        Ok((counts, number.await?))
+        let transaction = TransactionId {
+            number: number.await?,
+            server: session.value("commit", SERVER_START, &[]).await?,
+        };
+        Ok((counts, transaction))
     }
 
     /// Copies the rows, compares them with those of the table, and writes those that differ.
@@ -289,6 +313,10 @@ impl Upsert {
                     .await
             })
             .await?;
+        if self.exists {
+            // From here on, the temporary table protects it from changes.
+            self.check_again(session).await?;
+        }
         self.copy(session, spool).await?;
         if !self.exists {
             if self.create(session, &locks).await? {
@@ -460,13 +488,20 @@ impl Upsert {
 }
 
 /// Asks the server for the result of a transaction, until it has ended.
-async fn commit_outcome(connector: &Arc<Connector>, number: i64) -> Result<CommitOutcome, Failure> {
+async fn commit_outcome(
+    connector: &Arc<Connector>,
+    transaction: &TransactionId,
+) -> Result<CommitOutcome, Failure> {
     let doing = "ask for the result of the last transaction";
     let begun = Instant::now();
     with_retries(connector.options.retry_policy(), async || {
         let session = connector.connect().await?;
+        let server: String = session.value(doing, SERVER_START, &[]).await?;
+        if server != transaction.server {
+            return Ok(CommitOutcome::OtherServer);
+        }
         loop {
-            let parameters: [Parameter<'_>; 1] = [(&number, Type::INT8)];
+            let parameters: [Parameter<'_>; 1] = [(&transaction.number, Type::INT8)];
             let answer = session.value(doing, "select txid_status($1)", &parameters);
             let status: Option<String> = match answer.await {
                 Ok(status) => status,

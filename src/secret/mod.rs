@@ -1,5 +1,6 @@
 //! Secrets: values that are never shown, and [`conceal`], which removes them from all output.
 
+mod address;
 mod escapes;
 
 use std::borrow::Cow;
@@ -50,6 +51,13 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
+    }
+}
+
+/// Conceals the passwords and signatures in an argument that looks like an address.
+pub(crate) fn conceal_address(argument: &str) {
+    for secret in address::secrets(argument) {
+        known().credentials.remember(&secret);
     }
 }
 

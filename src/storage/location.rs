@@ -38,8 +38,10 @@ impl Location {
         }
         if text.contains("://") {
             return Err(Failure::usage(
-                format!("`{text}`: only files, standard output and object storage can be written"),
-                "write a file and copy it there, or use s3://, gs:// or az://",
+                format!(
+                    "`{text}`: only files, standard output, object storage and PostgreSQL can be written"
+                ),
+                "write a file and copy it there, or use s3://, gs://, az:// or postgres://",
             ));
         }
         Ok(Self::File(path.to_owned()))

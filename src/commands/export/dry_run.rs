@@ -20,6 +20,7 @@ use crate::commands::source::BatchSource;
 use crate::error::Failure;
 use crate::export::{Destination, PartitionedWriter, check_folder};
 use crate::formats::{self, Format};
+use crate::secret::conceal_credentials;
 use crate::storage::sqlite::refuse_sidecars;
 use crate::storage::{Compression, Existing, Location, Storage};
 use crate::terminal;
@@ -56,7 +57,8 @@ pub(super) fn run(
     request: &ExportRequest,
 ) -> anyhow::Result<()> {
     let plan = plan(context, args, request)?;
-    terminal::print(&plan.describe(&request.batches.range))?;
+    let description = plan.describe(&request.batches.range);
+    terminal::print(&conceal_credentials(&description))?;
     terminal::finish(None, &plan, None);
     Ok(())
 }

@@ -258,6 +258,47 @@ fn a_table_created_concurrently_is_checked_again() {
 }
 
 #[test]
+fn a_table_that_changes_during_the_export_is_checked_again() {
+    let Some(database) = shared() else { return };
+    for (change, code, says) in [
+        (
+            "alter table batches alter avg_germination_rate type numeric(12,1)",
+            5,
+            "changed \"public\".\"batches\" during the export, with columns that round",
+        ),
+        (
+            "alter table batches drop constraint batches_pkey",
+            8,
+            "\"batch_id\" is not a unique key",
+        ),
+        (
+            "alter table batches rename to kept; create view batches as select * from kept",
+            8,
+            "it is a view",
+        ),
+    ] {
+        let name = database.fresh();
+        let create =
+            "create table batches (batch_id text primary key, avg_germination_rate numeric(12,2))";
+        database.sql(&name, create);
+        let scripted = {
+            let name = name.clone();
+            FakeService::start(move |asked| {
+                if asked.path().ends_with("/auth") {
+                    return token();
+                }
+                database.sql(&name, change);
+                Answer::ok(page(&[changed("b1", &[])], None))
+            })
+        };
+        let address = database.address(&name, "batches");
+        let ended = Service::scripted(&scripted).export(&address, &FIELDS);
+        assert_stderr(&ended, code, &[says]);
+        assert_eq!(database.sql(&name, "select count(*) from batches"), "0");
+    }
+}
+
+#[test]
 fn unwritable_tables_are_detected_before_the_first_request() {
     let Some(database) = shared() else { return };
     let name = database.fresh();

@@ -414,6 +414,34 @@ fn secrets_are_never_printed() {
     }
 }
 
+/// An address with a typing error is quoted, but not the secret in it.
+#[test]
+fn a_secret_in_the_address_of_an_output_is_not_shown() {
+    let folder = tempfile::TempDir::new().unwrap();
+    for address in [
+        "postgres:/u:hunter2-x@127.0.0.1:1/t",
+        "postgres://127.0.0.1:1/t?password:hunter2-x",
+        "postgres://u:a?hunter2-x@127.0.0.1:1/t",
+        "'postgres://u:hunter2-x@127.0.0.1:1/t'",
+        "postgresql+psycopg2://u:hunter2-x@127.0.0.1:1/t",
+        "host=127.0.0.1 port=1 password=hunter2-x",
+        "az://c/k.csv?sv=1&sig=hunter2-x",
+    ] {
+        for line in [
+            &["export", "--sandbox", "-vv", "-o", address][..],
+            &["export", "--sandbox", "--dry-run", "-o", address],
+            &["export", "--sandbox", "-o", "a.csv", "--manifest", address],
+            &["verify", address, "--message-format", "json"],
+            &["summary", "--sandbox", "-o", address],
+        ] {
+            let ended = trayscan(line).current_dir(folder.path()).output();
+            let shown = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(!shown.contains("hunter2-x"), "{line:?}: {shown}");
+            assert!(!shown.is_empty(), "{line:?}");
+        }
+    }
+}
+
 #[test]
 fn a_password_in_the_address_is_not_shown() {
     for address in [
