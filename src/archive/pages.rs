@@ -177,13 +177,14 @@ impl ArchivePages<'_> {
 }
 
 impl Range {
-    /// Returns whether `batch` was created within the range: an archive has no other date.
+    /// Returns whether `batch` was created within the range: an archive has no other date. One without a valid date may
+    /// belong to any range.
     pub(crate) fn holds_creation(&self, batch: &Batch) -> bool {
         let Self { start, end, .. } = *self;
         if start.is_none() && end.is_none() {
             return true;
         }
-        batch.created().is_some_and(|created| {
+        batch.created().is_none_or(|created| {
             start.is_none_or(|start| created >= Timestamp::at(start))
                 && end.is_none_or(|end| created <= Timestamp::at(end))
         })

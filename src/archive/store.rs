@@ -163,8 +163,8 @@ impl<'a> BatchStore<'a> {
             })
         });
         let Some(known) = known.optional()? else {
-            self.insert(batch, now)?;
-            return Ok(Stored::Added);
+            let added = usize::from(self.insert(batch, now)?);
+            return expect_one(added).map(|()| Stored::Added);
         };
         if let Some(sightings) = &mut self.sightings {
             sightings.add(known.row);
@@ -186,7 +186,7 @@ impl<'a> BatchStore<'a> {
         bind_fields(&mut self.replace, batch)?;
         self.replace.raw_bind_parameter(19, batch.text())?;
         self.replace.raw_bind_parameter(20, now)?;
-        self.replace.raw_execute()?;
+        expect_one(self.replace.raw_execute()?)?;
         Ok(Stored::Changed)
     }
 
@@ -259,6 +259,14 @@ impl<'a> BatchStore<'a> {
             Ok(vanished)
         };
         mark().map_err(|error| archive.failure(error))
+    }
+}
+
+/// Fails unless one row was written: a trigger may have kept it out.
+fn expect_one(rows: usize) -> rusqlite::Result<()> {
+    match rows {
+        1 => Ok(()),
+        _ => Err(rusqlite::Error::StatementChangedRows(rows)),
     }
 }
 

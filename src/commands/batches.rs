@@ -183,7 +183,8 @@ impl Received<'_> {
 
     /// Describes the range and the source: the version and the number of requests, or the archive.
     pub(super) fn describe(&self) -> String {
-        let range = self.request.range.describe();
+        let range = self.source.limited(&self.request.range);
+        let range = range.unwrap_or(self.request.range).describe();
         let BatchPages::Service(pages) = &self.pages else {
             return format!("{range}, from {}", self.source.name());
         };

@@ -170,7 +170,7 @@ async fn write_report(
                 None => name,
             }
         },
-        range: *range,
+        range: source.limited(range)?,
         conditions: conditions(args),
         version: received.pages.version().map(|version| version.to_string()),
         has_emails: args.emails,

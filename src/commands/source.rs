@@ -161,14 +161,28 @@ impl BatchSource {
             _ if range.start > Some(end) => now,
             _ => end,
         };
-        let needed = Range::between(range.start.or(archive.since()?.second()), Some(end_needed));
+        let since = archive.since()?.second();
+        let needed = Range::between(range.start.or(since), Some(end_needed));
         let missing: Vec<String> = coverage.missing(&needed).iter().map(describe_gap).collect();
+        let flag = match range.start.filter(|start| Some(*start) < since) {
+            Some(start) => format!(" --start {}", written(start)),
+            None => String::new(),
+        };
         Ok((!missing.is_empty()).then(|| {
             format!(
-                "the archive is not known to be complete: {}; `trayscan sync` fetches the rest",
+                "the archive is not known to be complete: {}; `trayscan sync{flag}` fetches the rest",
                 missing.join(", ")
             )
         }))
+    }
+
+    /// Returns `range`; an archive that `sync --start` began has nothing before its own start.
+    pub(super) fn limited(&self, range: &Range) -> Result<Range, Failure> {
+        let start = match &self.origin {
+            BatchOrigin::Archive(archive) => range.start.or(archive.since()?.second()),
+            BatchOrigin::Service(_) => range.start,
+        };
+        Ok(Range { start, ..*range })
     }
 
     /// Returns the range in which an archive is known to have all batches; all dates for a service.

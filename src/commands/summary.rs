@@ -148,7 +148,10 @@ async fn summarise(
         color: is_stdout && terminal::color_on_stdout(),
     };
     let written = match format {
-        SummaryFormat::Table => summary::table(&sums, newest, &request.range, zone, &style),
+        SummaryFormat::Table => {
+            let range = source.limited(&request.range)?;
+            summary::table(&sums, newest, &range, zone, &style)
+        }
         SummaryFormat::Json => summary::json(&sums, newest, &request.range, zone)?.into(),
         SummaryFormat::Csv => summary::csv(&sums)?.into(),
     };

@@ -127,6 +127,11 @@ pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
             "cannot read or write",
             "check the disk, and the permissions of the file and its folder",
         ),
+        _ if matches!(error, rusqlite::Error::StatementChangedRows(_)) => (
+            Kind::Output,
+            "a row was not written to",
+            "a trigger may be the cause: `sqlite3 FILE .schema` lists them",
+        ),
         _ => (
             Kind::Internal,
             "unexpected error in",

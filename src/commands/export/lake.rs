@@ -82,7 +82,10 @@ impl LakePlan {
         let known = current_names(&manifest, template);
         let reason = match &manifest.lake {
             None => Some("the manifest does not record the state of the archive"),
-            Some(state) => mismatch(args, request, template, &manifest, state),
+            Some(state) => {
+                let start = request.batches.range.start.or(archive.since()?.second());
+                mismatch(args, request, start, template, &manifest, state)
+            }
         };
         let update = match (reason, &manifest.lake) {
             (None, Some(state)) => {
@@ -188,10 +191,11 @@ fn earlier_folder(earlier: &str, template: &Template) -> Option<String> {
     (inside(&earlier) == inside(template)).then_some(folder)
 }
 
-/// Says how the export of the manifest differs from the requested one; `None` if it does not.
+/// Says how the export of the manifest differs from the requested one, which begins at `start`; `None` if it does not.
 fn mismatch(
     args: &ExportArgs,
     request: &ExportRequest,
+    start: Option<i64>,
     template: &Template,
     manifest: &Manifest,
     state: &LakeState,
@@ -200,8 +204,7 @@ fn mismatch(
     let fields = request.fields.columns.iter();
     let fields = fields.map(|&column| COLUMNS[column].name);
     let range = [earlier.start.as_deref(), earlier.end.as_deref()];
-    let requested_range =
-        [request.batches.range.start, request.batches.range.end].map(|second| second.map(written));
+    let requested_range = [start, request.batches.range.end].map(|second| second.map(written));
     let format = request.destination.format.name();
     let conditions = manifest.clock().and_then(|clock| {
         let parse = |text: &String| Condition::parse(text, clock).ok();

@@ -44,7 +44,7 @@ impl ManifestInputs<'_> {
         Ok(Manifest {
             trayscan: env!("CARGO_PKG_VERSION").to_owned(),
             complete: self.complete,
-            request: self.request(),
+            request: self.request()?,
             version: self
                 .received
                 .pages
@@ -88,9 +88,10 @@ impl ManifestInputs<'_> {
         }))
     }
 
-    fn request(&self) -> ManifestRequest {
+    fn request(&self) -> Result<ManifestRequest, Failure> {
         let Self { args, request, .. } = self;
-        ManifestRequest {
+        let range = self.source.limited(&request.batches.range)?;
+        Ok(ManifestRequest {
             base_url: self.source.base_url(),
             archive: self
                 .args
@@ -98,9 +99,9 @@ impl ManifestInputs<'_> {
                 .archive
                 .as_ref()
                 .map(|path| path.display().to_string()),
-            start: request.batches.range.start.map(written),
-            end: request.batches.range.end.map(written),
-            excludes_end: request.batches.range.excludes_end,
+            start: range.start.map(written),
+            end: range.end.map(written),
+            excludes_end: range.excludes_end,
             time_zone: request.batches.zone.name().to_owned(),
             fields: request
                 .fields
@@ -112,7 +113,7 @@ impl ManifestInputs<'_> {
             sort: args.sort.clone(),
             limit: args.limit,
             lenient: args.selection.lenient,
-        }
+        })
     }
 
     fn file(&self, written: &ManifestFile) -> ManifestFile {

@@ -99,7 +99,7 @@ async fn export(
         _ => (None, Vec::new()),
     };
     let pending = pending_list(args, destination, unfinished, &known, update.as_ref())?;
-    let opened = OpenOutputs::new(args, request, context, source.base_url(), update, pending)?;
+    let opened = OpenOutputs::new(args, request, context, &source, update, pending)?;
     if let Some(None) = lock {
         // The folder did not exist before this run.
         lock = destination
@@ -193,14 +193,15 @@ impl OpenOutputs {
         args: &ExportArgs,
         request: &ExportRequest,
         context: &Context,
-        base_url: Option<String>,
+        source: &BatchSource,
         update: Option<LakeUpdate>,
         pending: Option<Pending>,
     ) -> Result<Self, Failure> {
+        let range = source.limited(&request.batches.range)?;
         let info = Arc::new(ExportInfo {
-            range: request.batches.range.describe(),
+            range: range.describe(),
             filters: filters(args),
-            source: base_url.unwrap_or_default(),
+            source: source.base_url().unwrap_or_default(),
             sorting: request.sorting.clone(),
         });
         let (destination, storage) = (&request.destination, &context.storage);

@@ -13,6 +13,7 @@ use crate::archives::{ArchiveFile, assert_sound, batches, counted, counts};
 use crate::export::with;
 use crate::files::SLOW;
 use crate::harness::{LIMIT, Output, Server, trayscan};
+use crate::verify::{assert_equal, verify_with};
 
 #[test]
 fn a_second_run_exits_immediately_and_names_the_first() {
@@ -211,6 +212,29 @@ fn an_export_beyond_the_archive_prints_a_warning() {
     assert_eq!(both.code, Some(0), "no request is sent: {both:?}");
     export(&shelf.folder.path().join("none.db"), &[]).expect(2);
     assert_eq!(shelf.names(), ["a.db"]);
+}
+
+#[test]
+fn an_archive_that_begins_late_does_not_claim_all_dates() {
+    let server = Server::start(&[]);
+    let shelf = ArchiveFile::new();
+    shelf.complete(&server, &["--start", "2026-09"]);
+    let [output, receipt] = ["a.ndjson", "receipt"].map(|name| shelf.folder.path().join(name));
+    let [output, receipt] = [&output, &receipt].map(|path| path.to_str().unwrap());
+    let ended = exported(&shelf, &["-o", output, "--manifest", receipt]);
+    assert!(
+        ended.stderr.contains("(since 2026-09-01T00:00:00Z, "),
+        "{ended:?}"
+    );
+    let manifest: Value = serde_json::from_slice(&fs::read(receipt).unwrap()).unwrap();
+    assert_eq!(manifest["request"]["start"], "2026-09-01T00:00:00Z");
+    assert_equal(
+        &verify_with(&server, &[output, "--manifest", receipt]),
+        "service",
+    );
+    let ended = exported(&shelf, &["-f", "csv", "--start", "2026-01"]);
+    let hint = "`trayscan sync --start 2026-01-01T00:00:00Z` fetches the rest";
+    assert!(ended.stderr.contains(hint), "{ended:?}");
 }
 
 #[test]

@@ -325,3 +325,18 @@ fn a_failed_first_run_keeps_a_dangling_link() {
 }
 
 // Concurrent runs.
+
+/// Triggers of the user may do anything, but a row that is not written is an error.
+#[test]
+fn a_trigger_that_keeps_a_batch_out_is_reported() {
+    let server = Server::start(&["--batches", "3"]);
+    let shelf = ArchiveFile::new();
+    shelf.complete(&server, &[]);
+    let db = rusqlite::Connection::open(&shelf.path).unwrap();
+    let trigger = "CREATE TRIGGER t BEFORE INSERT ON batches BEGIN SELECT raise(IGNORE); END";
+    db.execute_batch(&format!("DELETE FROM batches; {trigger}"))
+        .unwrap();
+    drop(db);
+    let ended = shelf.sync(&server, &["--full"]).expect(8);
+    assert!(ended.stderr.contains("a row was not written"), "{ended:?}");
+}
