@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{Datelike as _, NaiveDate};
 
+use crate::batch::range::written;
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
 use crate::error::Failure;
 use crate::text;
@@ -120,17 +121,7 @@ impl Template {
     /// Returns the range of creation dates, as text, of all batches in the same file as `batch`: from the
     /// first, up to but excluding the second. `None` if any date is possible.
     pub(crate) fn date_span(&self, batch: &Batch) -> Option<[String; 2]> {
-        let has = |value| self.parts.contains(&TemplatePart::Value(value));
-        let length = match (
-            has(Placeholder::Year),
-            has(Placeholder::Month),
-            has(Placeholder::Day),
-        ) {
-            (false, ..) => return None,
-            (true, false, _) => 4,
-            (true, true, false) => 7,
-            (true, true, true) => 10,
-        };
+        let length = self.date_length()?;
         let date = batch.typed(CREATION_DATE)?;
         let date = canonical_date(&date);
         let prefix = date.get(..length)?;
@@ -142,6 +133,44 @@ impl Template {
             _ => prefix.to_owned(),
         };
         Some([from, format!("{prefix}~")])
+    }
+
+    /// Returns how much of the date the batches of one file have in common; `None` if any date is possible.
+    fn date_length(&self) -> Option<usize> {
+        let has = |value| self.parts.contains(&TemplatePart::Value(value));
+        match (
+            has(Placeholder::Year),
+            has(Placeholder::Month),
+            has(Placeholder::Day),
+        ) {
+            (false, ..) => None,
+            (true, false, _) => Some("YYYY".len()),
+            (true, true, false) => Some("YYYY-MM".len()),
+            (true, true, true) => Some("YYYY-MM-DD".len()),
+        }
+    }
+
+    /// Returns the period whose files have batches both before and after `second`, and the name of these files up to
+    /// the first crop. `None` if a period begins there, or if the crop is before the date.
+    pub(crate) fn cut_at(&self, second: i64) -> Option<(String, String)> {
+        let length = self.date_length()?;
+        let date = written(second);
+        if date[length..] == "-01-01T00:00:00Z"[length - "YYYY".len()..] {
+            return None;
+        }
+        let mut name = String::new();
+        let mut has_date = false;
+        for part in &self.parts {
+            match part {
+                TemplatePart::Text(text) => name.push_str(text),
+                TemplatePart::Value(Placeholder::Year) => name.push_str(&date[..4]),
+                TemplatePart::Value(Placeholder::Month) => name.push_str(&date[5..7]),
+                TemplatePart::Value(Placeholder::Day) => name.push_str(&date[8..10]),
+                TemplatePart::Value(Placeholder::CropType) => break,
+            }
+            has_date |= matches!(part, TemplatePart::Value(_));
+        }
+        has_date.then(|| (date[..length].to_owned(), name))
     }
 
     /// Returns a placeholder of a date, the one that is missing before it, and the length of that part of a date:
@@ -401,6 +430,37 @@ mod tests {
     fn template(path: &str) -> Template {
         let parsed = Template::parse(Path::new(path)).expect(path);
         parsed.expect("placeholders")
+    }
+
+    #[test]
+    fn a_bound_within_a_period_cuts_its_files() {
+        let cut = |template: &str, second| {
+            let template = Template::parse(Path::new(template)).unwrap().unwrap();
+            template.cut_at(second)
+        };
+        let pair = |period: &str, name: &str| Some((period.to_owned(), name.to_owned()));
+        // 2026-10-18T12:00:00Z, and the start of that day, month and year.
+        let [noon, day, month, year] = [1_792_324_800, 1_792_281_600, 1_790_812_800, 1_767_225_600];
+        assert_eq!(
+            cut("{year}/{month}.csv", noon),
+            pair("2026-10", "2026/10.csv")
+        );
+        assert_eq!(cut("{year}.csv", noon), pair("2026", "2026.csv"));
+        assert_eq!(
+            cut("{year}/{month}/{day}/{crop_type}.csv", noon),
+            pair("2026-10-18", "2026/10/18/")
+        );
+        assert_eq!(cut("{year}-{month}-{day}.csv", day), None);
+        assert_eq!(
+            cut("{year}-{month}.csv", day),
+            pair("2026-10", "2026-10.csv")
+        );
+        assert_eq!(cut("{year}-{month}.csv", month), None);
+        assert_eq!(cut("{year}.csv", month), pair("2026", "2026.csv"));
+        assert_eq!(cut("{year}.csv", year), None);
+        assert_eq!(cut("{crop_type}/{year}.csv", noon), None);
+        assert_eq!(cut("{crop_type}.csv", noon), None);
+        assert_eq!(cut("{month}.csv", noon), None);
     }
 
     #[test]

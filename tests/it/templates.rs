@@ -426,6 +426,29 @@ fn years_and_months_in_the_same_files_draw_a_warning() {
     }
 }
 
+/// Files are replaced, so half a month would remove the other half.
+#[test]
+fn a_range_that_cuts_an_existing_file_draws_a_warning() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    let warns = |template: &str, args: &[&str]| {
+        let ended = export_template(&server, folder.path(), template, args).expect(0);
+        ended.stderr.contains("because files are replaced")
+    };
+    let months = "{year}-{month}.csv";
+    let late = ["--start", "2026-09-15"];
+    assert!(!warns(months, &late), "there is no file yet");
+    assert!(warns(months, &late));
+    assert!(warns(months, &["--start", "2026-09-15", "--dry-run"]));
+    assert!(warns(months, &["--end", "2026-09-20"]));
+    assert!(!warns(months, &["--period", "2026-09"]));
+    assert!(!warns(months, &[]));
+    let crops = "y={year}/m={month}/{crop_type}.csv";
+    assert!(!warns(crops, &[]));
+    assert!(warns(crops, &late));
+    assert!(!warns("{crop_type}.csv", &late));
+}
+
 #[test]
 fn a_manifest_name_has_no_placeholders() {
     let stub = FakeService::empty();

@@ -57,6 +57,7 @@ pub(super) fn run(
     request: &ExportRequest,
 ) -> anyhow::Result<()> {
     let plan = plan(context, args, request)?;
+    lake::warn_of_cut_periods(request);
     let description = plan.describe(&request.batches.range);
     terminal::print(&conceal_credentials(&description))?;
     terminal::finish(None, &plan, None);

@@ -483,6 +483,28 @@ pub(super) fn remove_others(
     Ok(removed)
 }
 
+/// Warns of files that exist, and that would lose batches because the range begins or ends within their period.
+pub(super) fn warn_of_cut_periods(request: &ExportRequest) {
+    let (Some(template), range) = (&request.destination.template, &request.batches.range) else {
+        return;
+    };
+    let now = request.batches.now.timestamp();
+    let past = range.end.map(|end| end + i64::from(!range.excludes_end));
+    for (second, begins, earlier, flag) in [
+        (range.start, "begins", "earlier", "--start"),
+        // There is nothing after now.
+        (past.filter(|past| *past <= now), "ends", "later", "--end"),
+    ] {
+        let cut = second.and_then(|second| template.cut_at(second));
+        let Some((period, name)) = cut.filter(|(_, name)| Path::new(name).exists()) else {
+            continue;
+        };
+        log::warn!(
+            "the range {begins} within {period}, and `{name}` exists: its {earlier} batches are lost, because files are replaced; use whole periods, such as `{flag} {period}`"
+        );
+    }
+}
+
 /// Warns of local files that match the template of a lake but are not among its `files`: readers of the folder would
 /// read them as data.
 pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
@@ -501,8 +523,8 @@ pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
     let strays: Vec<String> = found.filter(|name| !known.contains(name)).collect();
     if let Some(first) = strays.first() {
         log::warn!(
-            "{} in the lake but not in its manifest, such as `{}`; readers of the folder will read them too, so \
-             remove those that do not belong there",
+            "{} in the lake but not in its manifest, such as `{}`; readers of the folder will read them too: if they belong \
+             to the lake, export its whole range, and else remove them",
             count(strays.len() as u64, "file is", "files are"),
             text::one_line(first)
         );

@@ -98,6 +98,7 @@ async fn export(
         Some(LakePlan::Everything { known }) => (None, known),
         _ => (None, Vec::new()),
     };
+    lake::warn_of_cut_periods(request);
     let pending = pending_list(args, destination, unfinished, &known, update.as_ref())?;
     let opened = OpenOutputs::new(args, request, context, &source, update, pending)?;
     if let Some(None) = lock {
