@@ -183,7 +183,10 @@ impl Line<'_> {
             .get_num_args()
             .is_some_and(|range| range.min_values() > 0);
         needs_value.then(|| {
-            let hint = format!("if the value starts with `-`, write `{before}=VALUE`");
+            let hint = match *before {
+                "--sort" => "for descending order, write `--sort FIELD:desc`".to_owned(),
+                before => format!("if the value starts with `-`, write `{before}=VALUE`"),
+            };
             Failure::usage(format!("`{before}` needs a value"), hint)
         })
     }
@@ -240,7 +243,11 @@ impl Line<'_> {
             .get_subcommands()
             .map(Command::get_name)
             .collect();
-        let hint = match nearest(word, names.iter().copied()) {
+        let meant = match word {
+            "get" | "list" | "view" if names.contains(&"show") => Some("show"),
+            _ => nearest(word, names.iter().copied()),
+        };
+        let hint = match meant {
             Some(name) => format!("did you mean `{parent} {name}`?"),
             None => format!("available commands: {}", names.join(", ")),
         };

@@ -27,11 +27,17 @@ impl BaseUrl {
             return Err(if text.is_empty() || text.contains(['@', '?', '#']) {
                 failure
             } else {
-                let http = Url::parse(&format!("http://{text}"));
-                let is_local = http.is_ok_and(|url| is_loopback(&url));
-                let scheme = if is_local { "http" } else { "https" };
+                let with_scheme = ["http", "https"].into_iter().find_map(|scheme| {
+                    let rest = text.strip_prefix(scheme)?.strip_prefix(':')?;
+                    Some((scheme, rest.trim_start_matches('/')))
+                });
+                let (scheme, rest) = with_scheme.unwrap_or_else(|| {
+                    let http = Url::parse(&format!("http://{text}"));
+                    let is_local = http.is_ok_and(|url| is_loopback(&url));
+                    (if is_local { "http" } else { "https" }, text)
+                });
                 failure.hint(format!(
-                    "did you mean {scheme}://{text}? it must be a URL such as https://scan.example.com/api"
+                    "did you mean {scheme}://{rest}? it must be a URL such as https://scan.example.com/api"
                 ))
             });
         }

@@ -182,7 +182,7 @@ async fn write_report(
     let published = output.publish()?;
 
     received.warn(figure_warnings(&data.total()))?;
-    for (meant, crop) in data.crops_meant(&settings.targets) {
+    for (meant, crop) in data.history.crops_meant(&settings.targets) {
         terminal::note(&format!(
             "no batch has the crop in `[targets.{meant:?}]`; did you mean {crop:?}?"
         ));

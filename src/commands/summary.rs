@@ -12,7 +12,7 @@ use super::result::{BatchResult, ResultFile};
 use super::source::BatchSource;
 use super::{alarms, outputs, runtime};
 use crate::analysis::summary::{self, SummaryData, TableStyle};
-use crate::cli::{OutputArgs, SummaryArgs, SummaryFormat};
+use crate::cli::{FailOn, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
 use crate::formats::Format;
@@ -137,6 +137,15 @@ async fn summarise(
     received.refuse_empty()?;
 
     let targets = &context.settings()?.targets;
+    if let Some(history) = data
+        .history
+        .as_ref()
+        .filter(|_| args.fail_on.contains(&FailOn::Target))
+    {
+        for (meant, crop) in history.crops_meant(targets) {
+            log::warn!("no batch has the crop in `[targets.{meant:?}]`; did you mean {crop:?}?");
+        }
+    }
     let newest = data.history.as_ref();
     let newest = newest.and_then(|history| history.judge(targets));
     let newest = newest.as_ref();

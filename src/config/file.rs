@@ -16,6 +16,8 @@ use crate::text;
 pub(super) struct ChosenProfile {
     pub(super) name: String,
     pub(super) profile: Profile,
+    /// The names of the others, if none was requested and there is none with the default name.
+    pub(super) others: Vec<String>,
     /// The targets of crops; the same in every profile.
     pub(super) targets: Targets,
 }
@@ -73,10 +75,20 @@ pub(super) fn read_text(path: &Path) -> io::Result<String> {
 }
 
 pub(super) fn unreadable(path: &Path, error: io::Error) -> Failure {
-    let message = format!("cannot read the config file `{}`", path.display());
+    let name = path.display().to_string();
+    let origin = from_variable("TRAYSCAN_CONFIG", &name);
+    let message = format!("cannot read the config file `{name}`{origin}");
     Failure::new(Kind::Usage, message)
         .caused_by(error)
         .hint("check the path and its permissions; `trayscan login --config FILE` creates one")
+}
+
+/// Names the variable that `value` came from, if it did.
+fn from_variable(variable: &str, value: &str) -> String {
+    match std::env::var(variable) {
+        Ok(text) if text == value => format!(" ({variable})"),
+        _ => String::new(),
+    }
 }
 
 /// Returns the names of the profiles in the file; none if it cannot be read.
@@ -93,7 +105,10 @@ fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
     match requested {
         None => Ok(ChosenProfile::default()),
         Some(name) => Err(Failure::usage(
-            format!("no profile `{name}`: there is no config file"),
+            format!(
+                "no profile `{name}`{}: there is no config file",
+                from_variable("TRAYSCAN_PROFILE", name)
+            ),
             format!("`trayscan login --profile {name}` creates both"),
         )),
     }
@@ -109,10 +124,12 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
             name,
             profile,
             targets,
+            others: Vec::new(),
         }),
         // No profile was requested, and the file has none: there are no settings of the service.
         None if !is_named => Ok(ChosenProfile {
             targets,
+            others: file.profiles.into_keys().collect(),
             ..ChosenProfile::default()
         }),
         None => {
@@ -125,7 +142,8 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
                 Some(meant) => format!("did you mean `{meant}`? {available}"),
                 None => available,
             };
-            Err(Failure::usage(format!("no profile `{name}`"), hint))
+            let origin = from_variable("TRAYSCAN_PROFILE", &name);
+            Err(Failure::usage(format!("no profile `{name}`{origin}"), hint))
         }
     }
 }

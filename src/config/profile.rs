@@ -186,10 +186,16 @@ fn syntax_mistake(text: &str, error: &toml::de::Error) -> Failure {
         let message = format!("duplicate key or table on line {line}");
         return Failure::usage(message, "keep one of them");
     }
-    Failure::usage(
-        format!("invalid TOML on line {line}"),
-        "write text in quotes: key = \"value\"",
-    )
+    let is_heading = text
+        .lines()
+        .nth(line - 1)
+        .is_some_and(|line| line.trim().starts_with('['));
+    let hint = if is_heading {
+        "write a name with other characters than letters, digits, - and _ in quotes: [targets.\"Sweet pepper\"]"
+    } else {
+        "write text in quotes: key = \"value\""
+    };
+    Failure::usage(format!("invalid TOML on line {line}"), hint)
 }
 
 /// Takes the place of an error's text, which is not shown.
@@ -320,6 +326,7 @@ fn expected(info: &SettingInfo, value: Option<&Value>) -> String {
         (FlagValue::TimeZone, Some(text)) => {
             return Zone::parse(text).err().unwrap_or_default();
         }
+        (FlagValue::Duration, None) => "text in quotes, such as \"60s\"",
         _ if info.key == "client_secret_command" => {
             "text, such as \"pass show trayscan\", or a list of texts that is not empty"
         }
@@ -377,7 +384,7 @@ mod tests {
             (
                 "[profiles.x]\ntimeout = 60",
                 "invalid value for `profiles.x.timeout`",
-                in_quotes,
+                "it must be text in quotes, such as \"60s\"",
             ),
             (
                 "[profiles.x]\ntimeout = \"60\"",

@@ -76,6 +76,8 @@ pub(crate) struct Settings {
     pub(crate) config: Option<PathBuf>,
     /// The name of the profile; empty without one.
     pub(crate) profile: String,
+    /// The profiles of a config file that has none with the default name, if none was requested.
+    other_profiles: Vec<String>,
     /// The targets in the config file.
     pub(crate) targets: Targets,
     pub(crate) base_url: Option<Setting<String>>,
@@ -143,6 +145,7 @@ impl Settings {
             time_zone: layers.pick("time_zone", |profile| profile.time_zone, Zone::UTC),
             config,
             profile: chosen.name,
+            other_profiles: chosen.others,
             targets: chosen.targets,
         }
     }
@@ -174,7 +177,14 @@ impl Settings {
     /// Returns which service to use, and the client ID.
     pub(crate) fn service(&self, options: &ClientOptions) -> Result<(BaseUrl, &str), Failure> {
         let Some(base_url) = self.parsed_base_url(options.allow_http)? else {
-            return Err(missing("the base URL of the service", "base_url"));
+            let failure = missing("the base URL of the service", "base_url");
+            return Err(match self.other_profiles.first() {
+                Some(other) => failure.hint(format!(
+                    "the config file has no profile `default`; use another with `--profile {other}`, or set `default_profile`; available profiles: {}",
+                    self.other_profiles.join(", ")
+                )),
+                None => failure,
+            });
         };
         let Some(client_id) = &self.client_id else {
             return Err(missing("the client ID", "client_id"));
@@ -188,6 +198,11 @@ impl Settings {
         let Some(secret) = self.secret()? else {
             return Err(missing("the client secret", "client_secret_file"));
         };
+        if let Some(shorter) = base_url.without_version() {
+            log::warn!(
+                "the base URL {base_url} contains the API version, which is added to it; did you mean {shorter}?"
+            );
+        }
         secret.value.warn_if_readable();
         Ok(Credentials {
             base_url,

@@ -161,7 +161,10 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
             Kind::Output,
             format!("cannot write to `{text}`: it is a folder"),
         )
-        .hint("it is a folder: name a file in it"));
+        .hint(format!(
+            "name a file in it, such as `{}`",
+            path.join("batches.csv").display()
+        )));
     }
     if text.ends_with(std::path::is_separator) {
         return Err(usage(format!("`-o {text}` is the name of a folder"))

@@ -435,8 +435,8 @@ mod tests {
     #[test]
     fn a_bound_within_a_period_cuts_its_files() {
         let cut = |template: &str, second| {
-            let template = Template::parse(Path::new(template)).unwrap().unwrap();
-            template.cut_at(second)
+            let template = Template::parse(Path::new(template)).expect("a template");
+            template.expect("placeholders").cut_at(second)
         };
         let pair = |period: &str, name: &str| Some((period.to_owned(), name.to_owned()));
         // 2026-10-18T12:00:00Z, and the start of that day, month and year.

@@ -36,6 +36,17 @@ impl Location {
             let address = postgres::TableAddress::parse(&text)?;
             return Ok(Self::Table(Box::new(address)));
         }
+        // The same with one slash; a folder may have such a name.
+        if let Some((scheme, rest)) = text.split_once(":/")
+            && ["s3", "gs", "az", "postgres", "postgresql"].contains(&scheme)
+            && !rest.starts_with('/')
+            && !Path::new(&format!("{scheme}:")).is_dir()
+        {
+            return Err(Failure::usage(
+                format!("`{text}` has one slash after `{scheme}:`"),
+                format!("did you mean `{scheme}://{rest}`?"),
+            ));
+        }
         if text.contains("://") {
             return Err(Failure::usage(
                 format!(

@@ -203,6 +203,9 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
         .filter(|folder| !folder.as_os_str().is_empty());
     let hint = match error.kind() {
         io::ErrorKind::NotFound => match folder {
+            Some(folder) if folder.starts_with("~") => {
+                "the shell does not expand `~` in quotes: write the path without quotes, or use \"$HOME\"".to_owned()
+            }
             Some(folder) if !folder.exists() => {
                 format!("create the folder first: mkdir -p '{}'", folder.display())
             }
@@ -213,8 +216,11 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
             "it is write-protected: choose another location with `-o`".to_owned()
         }
         io::ErrorKind::PermissionDenied => {
-            "a temporary file is created in the same folder first, so the folder must be writable too"
-                .to_owned()
+            let folder = folder.unwrap_or(Path::new("."));
+            format!(
+                "you need write permission for the folder `{}`, because a temporary file is created there first",
+                folder.display()
+            )
         }
         _ => "choose another location with `-o`".to_owned(),
     };
@@ -294,7 +300,10 @@ mod tests {
         assert_eq!(failure.to_string(), "cannot write to `a`");
         let error = anyhow::Error::new(failure);
         let hint = hint_of(&error).unwrap_or_default();
-        assert!(hint.ends_with("so the folder must be writable too"));
+        assert!(hint.starts_with("you need write permission for the folder `.`"));
+        let error = io::ErrorKind::NotFound.into();
+        let error = anyhow::Error::new(cannot_write("`a`", Path::new("~/a"), error));
+        assert!(hint_of(&error).is_some_and(|hint| hint.contains("does not expand `~`")));
         let error = io::ErrorKind::NotFound.into();
         let error = anyhow::Error::new(cannot_write("`a`", Path::new("a"), error));
         assert_eq!(hint_of(&error), Some("choose another location with `-o`"));

@@ -4,6 +4,8 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use crate::analysis::statistics::{Figures, Measurements, Period, Step};
+use crate::analysis::targets::Targets;
+use crate::text::nearest;
 
 /// The number of steps before a step to compare it with. The texts of the page say "four".
 pub(crate) const TRAILING: usize = 4;
@@ -107,6 +109,30 @@ impl History {
     /// Returns the figures of all batches.
     pub(crate) fn total(&self) -> Figures {
         merged(self.crops.values().map(CropHistory::total))
+    }
+}
+
+impl History {
+    /// Returns the crops of `targets` that no batch has, each with the similar crop that is probably meant.
+    pub(crate) fn crops_meant<'a>(&'a self, targets: &'a Targets) -> Vec<(&'a str, &'a str)> {
+        let known = || {
+            let names = self.crops.keys().map(String::as_str);
+            names.filter(|name| !name.is_empty())
+        };
+        let is_known =
+            |crop: &str| known().any(|known| known.to_lowercase() == crop.to_lowercase());
+        let without: Vec<(String, &str)> = known()
+            .filter(|crop| targets.of(Some(crop)).is_none())
+            .map(|crop| (crop.to_lowercase(), crop))
+            .collect();
+        let unknown = targets.crops().filter(|crop| !is_known(crop));
+        let similar = unknown.filter_map(|crop| {
+            let names = without.iter().map(|(lower, _)| lower.as_str());
+            let lower = nearest(&crop.to_lowercase(), names)?.to_owned();
+            let found = without.iter().find(|(name, _)| *name == lower)?;
+            Some((crop, found.1))
+        });
+        similar.collect()
     }
 }
 

@@ -7,20 +7,18 @@ use super::parse::{BatchNumbers, SQUARES};
 use super::quality::Quality;
 use super::recent::RecentBatches;
 use super::span::ReportSpan;
-use crate::analysis::Targets;
 use crate::analysis::judgement::History;
 use crate::analysis::statistics::{Figures, Measurements, Step};
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, COLUMNS, CROP_TYPE, Zone};
 use crate::error::Failure;
 use crate::pipeline::Sink;
-use crate::text::nearest;
 
 /// The data of a report. All times are those of the clock on the wall in `zone`.
 pub(crate) struct ReportData {
     pub(super) zone: Zone,
     pub(super) span: ReportSpan,
-    pub(super) history: History,
+    pub(crate) history: History,
     /// By the place of the crop in the history.
     losses: Vec<Losses>,
     pub(super) recent: RecentBatches,
@@ -86,28 +84,6 @@ impl ReportData {
     /// Returns the figures of all batches.
     pub(crate) fn total(&self) -> Figures {
         self.history.total()
-    }
-
-    /// Returns the crops of `targets` that no batch has, each with the similar crop that is probably meant.
-    pub(crate) fn crops_meant<'a>(&'a self, targets: &'a Targets) -> Vec<(&'a str, &'a str)> {
-        let known = || {
-            let names = self.history.crops.keys().map(String::as_str);
-            names.filter(|name| !name.is_empty())
-        };
-        let is_known =
-            |crop: &str| known().any(|known| known.to_lowercase() == crop.to_lowercase());
-        let without: Vec<(String, &str)> = known()
-            .filter(|crop| targets.of(Some(crop)).is_none())
-            .map(|crop| (crop.to_lowercase(), crop))
-            .collect();
-        let unknown = targets.crops().filter(|crop| !is_known(crop));
-        let similar = unknown.filter_map(|crop| {
-            let names = without.iter().map(|(lower, _)| lower.as_str());
-            let lower = nearest(&crop.to_lowercase(), names)?.to_owned();
-            let found = without.iter().find(|(name, _)| *name == lower)?;
-            Some((crop, found.1))
-        });
-        similar.collect()
     }
 }
 
