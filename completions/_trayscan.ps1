@@ -105,7 +105,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--since', '--since', [CompletionResultType]::ParameterName, 'First date of the archive, or of the changes with --changes')
             [CompletionResult]::new('--lookback', '--lookback', [CompletionResultType]::ParameterName, 'Fetch this much again to find late and changed batches')
             [CompletionResult]::new('--wait', '--wait', [CompletionResultType]::ParameterName, 'Wait this long if another run uses the archive [default: do not wait]')
-            [CompletionResult]::new('--max-age', '--max-age', [CompletionResultType]::ParameterName, 'Exit with code 10 if the archive has gaps, or its complete part ends longer ago than this')
+            [CompletionResult]::new('--max-age', '--max-age', [CompletionResultType]::ParameterName, 'Exit with code 10 if the archive has gaps, or its complete part is older than this')
             [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Format of --status or --changes')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Format of --status or --changes')
             [CompletionResult]::new('--base-url', '--base-url', [CompletionResultType]::ParameterName, 'URL of the service, such as https://scan.example.com/api')

@@ -168,7 +168,7 @@ _trayscan_argument() {
         'config set 0') _trayscan_offer base_url client_id client_secret_file client_secret_command api parallel retries retry_wait timeout ca_cert allow_http time_zone default_profile ;;
         'config set 1') : ;;
         'completions 0') _trayscan_offer bash elvish fish powershell zsh ;;
-        'man 0') _trayscan_offer export sync summary report verify check serve login config completions man ;;
+        'man 0') _trayscan_offer export sync summary report verify check serve login config completions man archive config-file figures formats manifest service storage ;;
     esac
 }
 

@@ -100,7 +100,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --since 'First date of the archive, or of the changes with --changes'
             cand --lookback 'Fetch this much again to find late and changed batches'
             cand --wait 'Wait this long if another run uses the archive [default: do not wait]'
-            cand --max-age 'Exit with code 10 if the archive has gaps, or its complete part ends longer ago than this'
+            cand --max-age 'Exit with code 10 if the archive has gaps, or its complete part is older than this'
             cand -f 'Format of --status or --changes'
             cand --format 'Format of --status or --changes'
             cand --base-url 'URL of the service, such as https://scan.example.com/api'

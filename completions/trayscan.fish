@@ -150,7 +150,7 @@ complete -c trayscan -n "__trayscan_at 'sync'" -l wait -d 'Wait this long if ano
 complete -c trayscan -n "__trayscan_at 'sync'" -l lenient -d 'Keep invalid batches as received, with null columns, instead of failing'
 complete -c trayscan -n "__trayscan_at 'sync'" -l rebind -d 'Record the base URL and the client ID of the settings as those of the archive; sends no request'
 complete -c trayscan -n "__trayscan_at 'sync'" -l status -d 'Show which days are complete, and the last runs; sends no request'
-complete -c trayscan -n "__trayscan_at 'sync'" -l max-age -d 'Exit with code 10 if the archive has gaps, or its complete part ends longer ago than this' -r -f
+complete -c trayscan -n "__trayscan_at 'sync'" -l max-age -d 'Exit with code 10 if the archive has gaps, or its complete part is older than this' -r -f
 complete -c trayscan -n "__trayscan_at 'sync'" -l changes -d 'List added, changed and vanished batches; sends no request'
 complete -c trayscan -n "__trayscan_at 'sync'" -s f -l format -d 'Format of --status or --changes' -r -f -a 'text table json ndjson csv prometheus'
 complete -c trayscan -n "__trayscan_at 'sync'" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
@@ -386,7 +386,7 @@ complete -c trayscan -n "__trayscan_at 'completions'" -s v -l verbose -d 'More o
 complete -c trayscan -n "__trayscan_at 'completions'" -l color -d 'When to use colour' -r -f -a 'auto always never'
 complete -c trayscan -n "__trayscan_at 'completions'" -l message-format -d 'Format of messages on standard error' -r -f -a 'text json'
 complete -c trayscan -n "__trayscan_at 'completions'" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c trayscan -n "__trayscan_at 'man' 0" -f -a 'export sync summary report verify check serve login config completions man'
+complete -c trayscan -n "__trayscan_at 'man' 0" -f -a 'export sync summary report verify check serve login config completions man archive config-file figures formats manifest service storage'
 complete -c trayscan -n "__trayscan_at 'man'" -s q -l quiet -d 'Show only warnings and errors; -qq: only errors'
 complete -c trayscan -n "__trayscan_at 'man'" -s v -l verbose -d 'More output; -vv logs every request'
 complete -c trayscan -n "__trayscan_at 'man'" -l color -d 'When to use colour' -r -f -a 'auto always never'

@@ -181,9 +181,9 @@ pub(crate) enum Command {
     ///
     /// To read it: `trayscan man serve | man -l -`.
     Man {
-        /// Command to print the page of [default: trayscan itself]
-        #[arg(value_name = "COMMAND", value_parser = PossibleValuesParser::new(PAGES))]
-        command: Option<String>,
+        /// Command or topic to print the page of [default: trayscan itself]
+        #[arg(value_name = "PAGE", value_parser = PossibleValuesParser::new(PAGES.iter().chain(&TOPICS)))]
+        page: Option<String>,
     },
 }
 
@@ -211,6 +211,17 @@ impl Command {
         }
     }
 }
+
+/// The other manual pages. `config-file` is `trayscan-config(5)`.
+pub(crate) const TOPICS: [&str; 7] = [
+    "archive",
+    "config-file",
+    "figures",
+    "formats",
+    "manifest",
+    "service",
+    "storage",
+];
 
 /// The subcommands that have a manual page of their own: all of them.
 pub(crate) const PAGES: [&str; 11] = [

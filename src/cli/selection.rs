@@ -18,11 +18,11 @@ pub(crate) struct SelectionArgs {
     /// Keep only batches that match, such as 'crop_type=Tomato'; repeat to add conditions
     ///
     /// EXPR is FIELD OP VALUE, where OP is one of = != < <= > >= and ~ (contains, ignoring case). A batch
-    /// must match all conditions. Numbers compare as numbers, dates as points in time, all else as text,
+    /// must match all conditions. Numbers compare as numbers, dates as points in time, everything else as text,
     /// where upper and lower case differ.
     ///
     /// `FIELD=A,B,C` matches any of several values, and `FIELD!=A,B,C` none of them. In both, `\,` is a comma
-    /// in a value, `\\` a backslash, and `\=` an equals sign at its start. Blanks count, except beside OP.
+    /// in a value, `\\` a backslash, and `\=` an equals sign at its start. Spaces count, except around OP.
     ///
     /// Dates have the forms of --start. A period is meant as a whole: `=2026-10-22` is that day, `>2026-10-22`
     /// is after its end, and `<=2026-10` is up to the end of that month.

@@ -22,7 +22,7 @@ Examples:
 
 /// Keep a local archive in sync with the service
 ///
-/// The archive is a SQLite file. The first run fetches everything, or all since `--start`. Later runs fetch
+/// The archive is a SQLite file. The first run fetches everything, or everything since `--start`. Later runs fetch
 /// what is new, and the last days again (`--lookback`) to find late and changed batches. New batches are
 /// added; changed batches are replaced, and their earlier versions are kept. If a run is killed, nothing is
 /// lost, and the next run continues.
@@ -85,7 +85,7 @@ pub(crate) struct SyncArgs {
     #[arg(long, help_heading = "Inspect the archive")]
     pub(crate) status: bool,
 
-    /// Exit with code 10 if the archive has gaps, or its complete part ends longer ago than this
+    /// Exit with code 10 if the archive has gaps, or its complete part is older than this
     ///
     /// The status is printed first. It is an alarm, too, if there is no archive, or no run has finished yet.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "status", conflicts_with = "changes", help_heading = "Inspect the archive")]

@@ -106,7 +106,7 @@ impl BatchRequest {
         };
         let values = values.map_or_else(String::new, |values| format!("{values}; "));
         Err(Failure::new(Kind::Empty, message).hint(format!(
-            "{values}the range was {}; `--fail-on-empty` makes this an error",
+            "{values}range: {}; `--fail-on-empty` makes this an error",
             self.range.describe()
         )))
     }

@@ -12,8 +12,21 @@ use crate::cli;
 use crate::error::Kind;
 use crate::server::faults;
 
-/// Returns the man page of `subcommand`, or of the whole program.
-pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
+/// Returns the man page of a topic or a subcommand, or of the whole program.
+pub(crate) fn man_page(page: Option<&str>) -> anyhow::Result<String> {
+    Ok(match page {
+        Some("archive") => include_str!("../../man/trayscan-archive.5").to_owned(),
+        Some("config-file") => include_str!("../../man/trayscan-config.5").to_owned(),
+        Some("figures") => include_str!("../../man/trayscan-figures.7").to_owned(),
+        Some("formats") => include_str!("../../man/trayscan-formats.7").to_owned(),
+        Some("manifest") => include_str!("../../man/trayscan-manifest.5").to_owned(),
+        Some("service") => include_str!("../../man/trayscan-service.7").to_owned(),
+        Some("storage") => include_str!("../../man/trayscan-storage.7").to_owned(),
+        subcommand => command_page(subcommand)?,
+    })
+}
+
+fn command_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let mut program = cli::command();
     // Global flags and full names ("trayscan serve") reach the subcommands only when built.
     program.build();
@@ -30,6 +43,8 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let is_export = subcommand == Some("export");
     let environment = environment(&command, subcommand);
     let nested = nested_commands(&command);
+    let usage = command.clone().render_usage().to_string();
+    let command = command.mut_args(name_aliases);
     // A list of its own is easier to read than one inside an option.
     let command = if is_serve {
         command.mut_arg("faults", |fault| fault.long_help(faults::ABOUT))
@@ -45,7 +60,7 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    page.extend(synopsis(&usage).into_bytes());
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if subcommand.is_none() {
@@ -76,6 +91,36 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     }
     page += &see_also(subcommand);
     Ok(page)
+}
+
+/// Returns the synopsis, as in the help.
+fn synopsis(usage: &str) -> String {
+    let mut section = Roff::new();
+    section.control("SH", ["SYNOPSIS"]);
+    for line in usage.trim_start_matches("Usage:").lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let names = words
+            .iter()
+            .take_while(|word| !word.starts_with(['[', '<']));
+        let count = names.count();
+        section.text([
+            bold(words[..count].join(" ")),
+            roman(format!(" {}", words[count..].join(" "))),
+        ]);
+    }
+    section.to_roff()
+}
+
+/// Adds other names of a flag to its help, as in the help of the program.
+fn name_aliases(arg: clap::Arg) -> clap::Arg {
+    let aliases = arg.get_visible_aliases().unwrap_or_default();
+    let aliases: Vec<String> = aliases.iter().map(|name| format!("--{name}")).collect();
+    if aliases.is_empty() {
+        return arg;
+    }
+    let help = arg.get_long_help().or(arg.get_help());
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    arg.long_help(format!("{help}\n\n[alias: {}]", aliases.join(", ")))
 }
 
 /// Returns the subcommands of `command` as they are typed, with what they do.

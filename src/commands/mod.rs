@@ -69,6 +69,6 @@ pub(crate) fn run(context: &Context, cli: &Cli) -> anyhow::Result<()> {
         Command::Config(command) => config::run(context, command),
         Command::Serve(args) => serve::run(context, args),
         Command::Completions { shell } => Ok(terminal::print(&completions::text(*shell))?),
-        Command::Man { command } => Ok(terminal::print(&generate::man_page(command.as_deref())?)?),
+        Command::Man { page } => Ok(terminal::print(&generate::man_page(page.as_deref())?)?),
     }
 }

@@ -287,7 +287,7 @@ fn an_empty_result_is_explained() {
         ),
         (
             &["summary", "--sandbox", "--end", "2001", "--fail-on-empty"],
-            "error: no batch matches the selection\n  hint: the range was ",
+            "error: no batch matches the selection\n  hint: range: ",
         ),
     ] {
         let ended = home.run(args);
