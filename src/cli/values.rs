@@ -63,6 +63,11 @@ impl ValueEnum for Format {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name()))
+        let value = PossibleValue::new(self.name());
+        Some(match self {
+            // The other usual name, as in file names.
+            Self::Ndjson => value.alias("jsonl"),
+            _ => value,
+        })
     }
 }

@@ -273,9 +273,11 @@ fn hint(address: &TableAddress, db_error: &DbError) -> Option<String> {
     let code = db_error.code();
     let table = address.table.quoted();
     Some(if *code == SqlState::INSUFFICIENT_PRIVILEGE {
+        let schema = address.table.schema.as_deref().unwrap_or("public");
         format!(
-            "`{0}` needs permission to create temporary tables in the database, and select, insert and update on {table}: grant select, insert, update on {table} to \"{0}\"",
-            address.user
+            "`{0}` needs permission to create temporary tables in the database; if {table} is new: grant create on schema {1} to \"{0}\"; if it exists: grant select, insert, update on {table} to \"{0}\"",
+            address.user,
+            quoted(schema)
         )
     } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
         "this server is read-only: name the primary server".to_owned()

@@ -200,14 +200,14 @@ fn figures(
     let verdict = newest.map(|newest| TableColumn {
         right: false,
         marked: |cell| cell.starts_with(DOWN),
-        ..column(VERDICT, 3, &|group| {
+        ..column(VERDICT, 2, &|group| {
             judgement(grouped, Some(newest), group).map_or_else(String::new, verdict)
         })
     });
     let figures = vec![
         column("batches", 0, &|group| group.figures.batches.to_string()),
         column("images", 9, &|group| group.figures.images.to_string()),
-        field("germ. %", 2, 0, median),
+        field("germ. %", if newest.is_some() { 3 } else { 2 }, 0, median),
         field("[quartiles]", 8, 0, quartiles),
         field("mean", 13, 0, mean),
         field("usable %", 1, 1, median),
@@ -249,7 +249,7 @@ fn total_width(columns: &[TableColumn]) -> usize {
 
 /// Shortens names if the most important columns do not fit. All other columns are dropped first.
 fn shorten_names(columns: &mut [TableColumn], width: usize) {
-    /// Number of batches and both rates: a row is useless without them.
+    /// Number of batches, usable rate, and verdict or else germination rate: a row is useless without them.
     const LEAST: u8 = 2;
     let names = columns.iter().filter(|column| column.min_width.is_some());
     let longest = names.map(|column| column.width).max().unwrap_or(0);

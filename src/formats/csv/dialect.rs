@@ -115,13 +115,13 @@ fn delimiter(word: &str) -> Result<u8, Failure> {
     match word.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | b'\0') => Ok(*byte),
-        _ => Err(Failure::new(error::Kind::Usage, format!("`--delimiter {word}` is not one character"))
+        _ => Err(Failure::new(error::Kind::Usage, format!("`--delimiter {word}` is not one ASCII character"))
             .hint("write one ASCII character that is neither a quote nor a line break, such as ';' or '\\t'")),
     }
 }
 
-/// The first characters of cells that spreadsheets interpret as formulas.
-pub(crate) const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// The first characters of cells that spreadsheets interpret as formulas. LibreOffice ignores `\0` before one of the others.
+pub(crate) const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\0'];
 
 #[cfg(test)]
 mod tests {
