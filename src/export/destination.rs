@@ -49,10 +49,12 @@ impl Destination {
         let mut destination = Self::of_place(args, place)?;
         let folder = destination.template.as_ref().map(Template::folder);
         destination.manifest = manifest(args, folder.as_deref())?;
-        if args.success_marker {
-            let folder = folder.ok_or_else(|| needs_template("--success-marker"))?;
-            destination.success_marker = Some(folder.join(SUCCESS));
+        if args.success_marker && folder.is_none() {
+            return Err(needs_template("--success-marker"));
         }
+        // A marker of an earlier run must not outlive what it stands for.
+        let marker = folder.map(|folder| folder.join(SUCCESS));
+        destination.success_marker = marker.filter(|path| args.success_marker || path.exists());
         check_state(args, destination.manifest.as_deref())?;
         Ok(destination)
     }

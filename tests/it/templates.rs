@@ -278,6 +278,24 @@ fn the_success_marker_is_written_last_and_removed_first() {
         ));
         assert!(!marker.exists());
     }
+    // A run without the flag keeps an existing marker true.
+    export_template(&server, folder.path(), template, &args).expect(0);
+    let old = time(&marker);
+    export_template(&server, folder.path(), template, &["--manifest"]).expect(0);
+    assert!(time(&marker) > old);
+    if strace_kills() {
+        let command = export_to(&server, &output, &["--manifest"]);
+        assert!(killed(
+            &command,
+            &Moment::Call("rename,renameat,renameat2", 1)
+        ));
+        assert!(!marker.exists());
+        export_template(&server, folder.path(), template, &["--manifest"]).expect(0);
+        assert!(
+            !marker.exists(),
+            "only a run with the flag writes a new one"
+        );
+    }
 }
 
 #[test]
