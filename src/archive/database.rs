@@ -16,6 +16,7 @@ use crate::batch::range::written;
 use crate::batch::whole_second;
 use crate::error::{Failure, Kind};
 use crate::storage::sqlite::{connect, failure, has_archive_id};
+use crate::terminal;
 
 /// How long to wait for other programs that use the file: readers finish quickly.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -95,9 +96,11 @@ impl Archive {
         let mut lock = Lock::take(path, wait)?;
         inspect(path, &mut lock.file)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = connect(path, flags)
+            .and_then(|mut db| wait_for_others(&mut db, BUSY_TIMEOUT).map(|()| db));
         let archive = Self {
             path: path.to_owned(),
-            db: connect(path, flags).map_err(|error| failure(path, error))?,
+            db: db.map_err(|error| failure(path, error))?,
             lock: Some(lock),
         };
         if let Err(error) = archive.prepare() {
@@ -157,6 +160,7 @@ impl Archive {
         let can_read = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = connect(path, can_write)
             .or_else(|_| connect(path, can_read))
+            .and_then(|mut db| wait_for_others(&mut db, patience).map(|()| db))
             .map_err(|error| failure(path, error))?;
         let archive = Self {
             path: path.to_owned(),
@@ -165,8 +169,7 @@ impl Archive {
         };
         archive
             .db
-            .busy_timeout(patience)
-            .and_then(|()| archive.db.pragma_update(None, "query_only", true))
+            .pragma_update(None, "query_only", true)
             // All reads see one snapshot.
             .and_then(|()| archive.db.execute_batch("BEGIN"))
             .map_err(|error| archive.failure(error))?;
@@ -175,7 +178,6 @@ impl Archive {
     }
 
     fn prepare(&self) -> rusqlite::Result<()> {
-        self.db.busy_timeout(BUSY_TIMEOUT)?;
         // Protects against power failures.
         self.db.pragma_update(None, "synchronous", "FULL")?;
         // Another program may have changed the journal mode, and the archive would be more than one file.
@@ -432,6 +434,22 @@ impl Archive {
     pub(super) fn failure(&self, error: rusqlite::Error) -> Failure {
         failure(&self.path, error)
     }
+}
+
+/// Waits at most `patience` for other programs that have locked the database, and says so if it takes long.
+fn wait_for_others(db: &mut Connection, patience: Duration) -> rusqlite::Result<()> {
+    const STEP: Duration = Duration::from_millis(50);
+    fn wait(attempts: i32) -> bool {
+        if attempts == 20 {
+            terminal::note("waiting for another program that is using the archive");
+        }
+        std::thread::sleep(STEP);
+        STEP * attempts.unsigned_abs() < BUSY_TIMEOUT
+    }
+    if patience < BUSY_TIMEOUT {
+        return db.busy_timeout(patience);
+    }
+    db.busy_handler(Some(wait))
 }
 
 /// Parses a second as stored in archives.
