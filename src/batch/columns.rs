@@ -128,6 +128,18 @@ pub(crate) const NULLABLE_COLUMNS: u32 = {
     columns
 };
 
+/// Returns a set of columns as one bit each.
+pub(crate) fn column_bits(columns: impl IntoIterator<Item = usize>) -> u32 {
+    columns.into_iter().fold(0, |all, column| all | 1 << column)
+}
+
+/// Returns the columns of a set, in order.
+pub(crate) fn columns_of_bits(columns: u32) -> Vec<usize> {
+    (0..COLUMNS.len())
+        .filter(|column| columns & (1 << column) != 0)
+        .collect()
+}
+
 /// Returns the index of the column called `name`.
 pub(crate) fn find_column(name: &str) -> Option<usize> {
     COLUMNS.iter().position(|column| column.name == name)

@@ -32,7 +32,7 @@ pub(crate) use columns::{
     ALL_COLUMNS, ANALYSIS_LINK, BATCH_ID, BATCH_NAME, COEFFICIENT_OF_VARIATION, COLUMNS, COMMENT,
     CREATION_DATE, CROP_TYPE, Column, FieldType, GERMINATED, GERMINATION_RATE, NON_GERMINATED,
     NON_USABLE, NUMBER_OF_IMAGES, SCANNED_BY, SEEDLING_SIZE, TOTAL_CELLS, USABLE, USABLE_RATE,
-    WARNINGS, find_column,
+    WARNINGS, column_bits, columns_of_bits, find_column,
 };
 pub(crate) use decimal::{exact_float, is_number, is_whole};
 pub(crate) use indexed::Batch;

@@ -1,11 +1,10 @@
 //! Messages that several commands share: errors, warnings and notes about the batches of a run.
 
 use crate::analysis::statistics::Figures;
-use crate::batch::COLUMNS;
+use crate::batch::{COLUMNS, columns_of_bits};
 use crate::fetch::DataIssues;
 use crate::pipeline::Counts;
 use crate::text::{self, thousands};
-use crate::verify;
 
 pub(super) use crate::text::count;
 
@@ -23,7 +22,7 @@ pub(super) fn data_warnings(issues: &DataIssues, counts: &Counts, lenient: bool)
 
 /// Returns warnings about batches that were accepted despite their flaws.
 pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> {
-    let absent = verify::listed(issues.absent);
+    let absent = columns_of_bits(issues.absent);
     let absent: Vec<&str> = absent.iter().map(|&column| COLUMNS[column].name).collect();
     let absent = (!absent.is_empty()).then(|| {
         let (are, they_count) = match absent.len() {

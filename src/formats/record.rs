@@ -16,6 +16,19 @@ pub(crate) struct Record<'a> {
     pub(crate) place: RecordPlace,
 }
 
+impl<'a> Record<'a> {
+    /// A row of a file that has `columns` in every row.
+    pub(crate) fn of_row(values: &'a dyn Values, columns: u32, place: RecordPlace) -> Self {
+        Self {
+            values,
+            columns,
+            schema: Schema::Fixed,
+            known_valid: false,
+            place,
+        }
+    }
+}
+
 /// The position of a batch in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordPlace {

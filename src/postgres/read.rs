@@ -12,7 +12,7 @@ use super::failure::{self, PgError, with_retries};
 use super::session::{Connector, Limit, PgSession, Purpose, wait};
 use super::table::{self, EXTRA, ExistingTable};
 use crate::batch::range::{Range, written};
-use crate::batch::{BATCH_ID, COLUMNS, FieldType, PlainRow, find_column};
+use crate::batch::{BATCH_ID, COLUMNS, FieldType, PlainRow, column_bits, find_column};
 use crate::client::ClientOptions;
 use crate::error::{self, Failure};
 
@@ -88,7 +88,7 @@ impl TableReader {
         let statement = select(&found.name, &fields, has_extra, self.range);
         let answers = session.stream(DOING, &statement).await;
         Ok(RowStream {
-            columns: fields.iter().fold(0, |all, column| all | 1 << column),
+            columns: column_bits(fields.iter().copied()),
             has_extra,
             unknown,
             fields,

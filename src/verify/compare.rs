@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use super::ledger::{Ledger, Lookup, Occurrence};
 use super::scan::{FileScan, LISTED, NameList, scan};
-use super::scope::{Scope, listed, names};
+use super::scope::{Scope, names};
 use super::source::RecordSource;
 use crate::batch::digest::BatchHash;
-use crate::batch::{BATCH_ID, Values, canonical_json};
+use crate::batch::{BATCH_ID, Values, canonical_json, columns_of_bits};
 use crate::error::Failure;
 
 /// A batch that differs between the two sides.
@@ -57,7 +57,10 @@ impl CanonicalValues {
         };
         let unknown = batch.unknown_fields().filter(|_| scope.unknown_fields);
         Self {
-            columns: listed(scope.columns).into_iter().map(encoded).collect(),
+            columns: columns_of_bits(scope.columns)
+                .into_iter()
+                .map(encoded)
+                .collect(),
             unknown_fields: unknown.map(|fields| canonical_json(&fields)),
         }
     }
@@ -166,7 +169,7 @@ fn difference(
     there: &CanonicalValues,
 ) -> BatchDifference {
     let pairs = here.columns.iter().zip(&there.columns);
-    let columns = listed(scope.columns).into_iter().zip(pairs);
+    let columns = columns_of_bits(scope.columns).into_iter().zip(pairs);
     let differs = columns.filter(|(_, (here, there))| here != there);
     BatchDifference {
         id,

@@ -27,5 +27,5 @@ pub(crate) use compare::{BatchDifference, Comparison, Differences};
 pub(crate) use lake::Lake;
 pub(crate) use ledger::Ledger;
 pub(crate) use scan::{FileScan, NameList, index};
-pub(crate) use scope::{Scope, bits, briefly, listed, names};
+pub(crate) use scope::{Scope, briefly, names};
 pub(crate) use source::{FileDigest, RecordSource};

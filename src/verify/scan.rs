@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::flaws::Flawed;
 use super::ledger::{Ledger, Occurrence};
-use super::scope::{Scope, listed};
+use super::scope::Scope;
 use super::source::RecordSource;
 use crate::batch::digest::{BatchHash, SetDigest};
-use crate::batch::{ALL_COLUMNS, BATCH_ID};
+use crate::batch::{ALL_COLUMNS, BATCH_ID, columns_of_bits};
 use crate::error::{Failure, Kind};
 use crate::formats::record::{FileInfo, Record, RecordPlace, Schema};
 
@@ -68,7 +68,7 @@ impl FileScan {
         }
         // In a set of files, each must have the column.
         let there = self.info.columns.or(self.columns);
-        listed(scope.columns & !there.unwrap_or(scope.columns))
+        columns_of_bits(scope.columns & !there.unwrap_or(scope.columns))
     }
 }
 

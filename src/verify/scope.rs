@@ -1,7 +1,7 @@
 //! What is compared: which columns, with which version of the digest.
 
 use crate::batch::digest::{BatchHash, SetDigest};
-use crate::batch::{BATCH_ID, COLUMNS};
+use crate::batch::{BATCH_ID, COLUMNS, columns_of_bits};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,23 +30,11 @@ impl Scope {
 
     /// Starts a digest of a set.
     pub(crate) fn digest(&self) -> SetDigest {
-        SetDigest::of_version(self.version, &listed(self.columns))
+        SetDigest::of_version(self.version, &columns_of_bits(self.columns))
             // The version was checked when it was read.
-            .unwrap_or_else(|| SetDigest::new(&listed(self.columns)))
+            .unwrap_or_else(|| SetDigest::new(&columns_of_bits(self.columns)))
             .with_unknown_fields(true)
     }
-}
-
-/// Returns a set of columns as one bit each.
-pub(crate) fn bits(columns: &[usize]) -> u32 {
-    columns.iter().fold(0, |all, column| all | 1 << column)
-}
-
-/// Returns the columns of a set, in order.
-pub(crate) fn listed(columns: u32) -> Vec<usize> {
-    (0..COLUMNS.len())
-        .filter(|column| columns & (1 << column) != 0)
-        .collect()
 }
 
 /// Returns the names of columns for people; only the first if there are many.

@@ -472,11 +472,8 @@ fn read_table(reader: &TableReader, each: &mut RecordHandler<'_>) -> Result<File
     while let Some(row) = rows.next().map_err(ReadError::Aborted)? {
         count += 1;
         let record = Record {
-            values: &row,
-            columns: rows.columns,
             schema: Schema::Shared,
-            known_valid: false,
-            place: RecordPlace::Batch(count),
+            ..Record::of_row(&row, rows.columns, RecordPlace::Batch(count))
         };
         if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
             break;

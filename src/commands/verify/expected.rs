@@ -7,12 +7,12 @@ use super::subject::Subject;
 use crate::batch::digest::{self, no_unknown_fields};
 use crate::batch::filter::{Condition, Sorting};
 use crate::batch::range::Range;
-use crate::batch::{Representation, find_column, whole_second};
+use crate::batch::{Representation, column_bits, columns_of_bits, find_column, whole_second};
 use crate::error::Failure;
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
 use crate::storage::Storage;
-use crate::verify::{self, FileDigest, FileScan, Lake, Scope};
+use crate::verify::{FileDigest, FileScan, Lake, Scope};
 
 /// A manifest, parsed.
 pub(super) struct Expected {
@@ -87,7 +87,7 @@ impl Expected {
     }
 
     pub(super) fn column_bits(&self) -> u32 {
-        verify::bits(&self.columns)
+        column_bits(self.columns.iter().copied())
     }
 
     /// Returns what can be compared with the manifest.
@@ -150,7 +150,7 @@ impl Expected {
             self.claim(&file.path, measured.as_ref(), &scan.digest.finish())
         };
         let columns = scan.columns.unwrap_or(scope.columns);
-        let more = verify::listed(columns & !scope.columns);
+        let more = columns_of_bits(columns & !scope.columns);
         let fewer = scan.lacking(scope);
         let unknown_fields = claim.compare_unknown_fields(scan);
         let same_digest = match &claim.digest {

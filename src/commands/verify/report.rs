@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::result::{ManifestResult, UnknownFields};
 use super::subject::Subject;
 use crate::batch::digest::SetDigest;
-use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS};
+use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, columns_of_bits};
 use crate::cli::ReportFormat;
 use crate::error::{Failure, Kind};
 use crate::formats::record::EmbeddedDigest;
@@ -105,7 +105,7 @@ impl VerifyReport {
         let mut report = Self {
             file: file.source.name().to_owned(),
             scope,
-            columns: verify::listed(scope.columns),
+            columns: columns_of_bits(scope.columns),
             batches: scan.digest.count(),
             digest: scan.digest.finish(),
             unknown_digest: scan.digest.finish_unknown(),
@@ -215,7 +215,7 @@ impl VerifyReport {
     /// Returns the fields that were not compared: those that `--fields` left out or neither side has, and columns that
     /// are not fields.
     fn not_compared(&self) -> Vec<String> {
-        let fields = verify::listed(ALL_COLUMNS & !self.scope.columns);
+        let fields = columns_of_bits(ALL_COLUMNS & !self.scope.columns);
         let mut names: Vec<String> = verify::names(&fields)
             .into_iter()
             .map(ToOwned::to_owned)

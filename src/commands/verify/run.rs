@@ -7,6 +7,7 @@ use super::refetch::Refetch;
 use super::report::VerifyReport;
 use super::subject::{Subject, warn_of_oddities};
 use super::tables;
+use crate::batch::column_bits;
 use crate::batch::filter::Fields;
 use crate::cli::VerifyArgs;
 use crate::commands::context::Context;
@@ -14,7 +15,7 @@ use crate::commands::{outputs, runtime};
 use crate::error::{Failure, Kind};
 use crate::storage::Storage;
 use crate::terminal;
-use crate::verify::{self, Comparison, Lake, RecordSource};
+use crate::verify::{Comparison, Lake, RecordSource};
 
 pub(crate) fn run(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     check_flags(args)?;
@@ -67,7 +68,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     ];
     let storage = &outputs::prepare_storage(context, &locations)?;
     let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
-    let fields = fields.map(|fields| verify::bits(&fields.columns));
+    let fields = fields.map(|fields| column_bits(fields.columns.iter().copied()));
     let manifest = manifest_of(args, storage)?;
     let expected = manifest.as_deref();
     let expected = expected

@@ -8,7 +8,7 @@ use csv::{ReaderBuilder, StringRecord};
 use super::dialect::FORMULA;
 use super::excel_dates::from_excel;
 use super::lines::LineChecker;
-use crate::batch::{COLUMNS, Column, FieldType, Timestamp, find_column, is_number};
+use crate::batch::{COLUMNS, Column, FieldType, Timestamp, column_bits, find_column, is_number};
 use crate::formats::record::{ReadError, RecordPlace};
 
 /// The delimiter of files with one column: no text contains this byte.
@@ -116,9 +116,7 @@ impl DetectedDialect {
 
     /// Returns the columns of the file, one bit each.
     pub(crate) fn columns(&self) -> u32 {
-        (0..COLUMNS.len())
-            .filter(|&column| self.cells[column].is_some())
-            .fold(0, |columns, column| columns | 1 << column)
+        column_bits((0..COLUMNS.len()).filter(|&column| self.cells[column].is_some()))
     }
 
     /// Rejects a cell for Excel that would be interpreted as a formula. Numbers and dates never are.

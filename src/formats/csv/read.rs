@@ -10,7 +10,7 @@ use super::detect::{DetectedDialect, MARK, with_point};
 use super::excel_dates::{from_excel, looks_like_one};
 use super::lines::{BadLine, LineChecker};
 use crate::batch::{COLUMNS, FieldType, Values, is_number};
-use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
 
 /// The largest row: a batch is well below a kilobyte. Without a limit, one stray quote would turn the rest
 /// of the file into one cell.
@@ -87,13 +87,7 @@ pub(crate) fn read(
             dialect: &dialect,
             separator,
         };
-        let record = Record {
-            values: &row,
-            columns,
-            schema: Schema::Fixed,
-            known_valid: false,
-            place,
-        };
+        let record = Record::of_row(&row, columns, place);
         if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
             return Ok(FileInfo {
                 columns: Some(columns),

@@ -35,8 +35,7 @@ use ::parquet::schema::types::ColumnDescriptor;
 
 use crate::batch::{ALL_COLUMNS, COLUMNS, FieldType, Values, find_column};
 use crate::formats::record::{
-    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema,
-    parse_digest_version,
+    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
 };
 use crate::terminal;
 use crate::text;
@@ -85,13 +84,8 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
         while let Some(length) = rows.next()? {
             for row in 0..length {
                 count += 1;
-                let record = Record {
-                    values: &rows.row(row),
-                    columns: bits,
-                    schema: Schema::Fixed,
-                    known_valid: false,
-                    place: RecordPlace::Batch(count),
-                };
+                let values = rows.row(row);
+                let record = Record::of_row(&values, bits, RecordPlace::Batch(count));
                 if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
                     return Ok(info);
                 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::batch::{COLUMNS, Column, FieldType, PlainRow, find_column};
+use crate::batch::{COLUMNS, Column, FieldType, PlainRow, column_bits, find_column};
 use crate::error::{self, Failure};
-use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
 use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, is_damage_error};
 
 /// The column of fields that the interface does not know.
@@ -114,7 +114,7 @@ impl ExportTable {
 
     /// Returns the fields that have a column, one bit each.
     fn columns(&self) -> u32 {
-        self.columns.iter().fold(0, |all, column| all | 1 << column)
+        column_bits(self.columns.iter().copied())
     }
 
     /// Passes each row to `each`, until that returns `Break`.
@@ -151,13 +151,7 @@ impl ExportTable {
                 values.extra = text(cell, FieldType::Text)
                     .map_err(|found| self.wrong_type(count, EXTRA, FieldType::Text, found))?;
             }
-            let record = Record {
-                values: &values,
-                columns: self.columns(),
-                schema: Schema::Fixed,
-                known_valid: false,
-                place: RecordPlace::Batch(count),
-            };
+            let record = Record::of_row(&values, self.columns(), RecordPlace::Batch(count));
             if each(&record)? == ControlFlow::Break(()) {
                 return Ok(());
             }

@@ -30,12 +30,11 @@ use super::PROGRAM;
 use super::summary::{SUMMARY_COLUMNS, SummaryCell, summary_cells};
 use super::{ABOUT, SUMMARY};
 use crate::batch::{
-    BATCH_ID, COLUMNS, Column, FieldType, MEANINGS, PlainRow, Timestamp, Zone, find_column,
-    find_heading,
+    BATCH_ID, COLUMNS, Column, FieldType, MEANINGS, PlainRow, Timestamp, Zone, column_bits,
+    find_column, find_heading,
 };
 use crate::formats::record::{
-    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema,
-    parse_digest_version,
+    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
 };
 use crate::formats::summary::CropSummary;
 use crate::terminal;
@@ -643,9 +642,7 @@ impl Header {
     }
 
     fn bits(&self) -> u32 {
-        self.columns
-            .iter()
-            .fold(0, |bits, (_, column)| bits | 1 << column)
+        column_bits(self.columns.iter().map(|(_, column)| *column))
     }
 
     /// Checks that there is a field, and that the fields are those of the previous sheet.
@@ -718,13 +715,7 @@ fn pass_on(
     if columns & 1 << BATCH_ID != 0 && row.texts.iter().all(Option::is_none) {
         return Ok(ControlFlow::Continue(()));
     }
-    let record = Record {
-        values: &*row,
-        columns,
-        schema: Schema::Fixed,
-        known_valid: false,
-        place: RecordPlace::Batch(count),
-    };
+    let record = Record::of_row(&*row, columns, RecordPlace::Batch(count));
     let flow = each(&record).map_err(ReadError::Aborted);
     *row = PlainRow::default();
     flow

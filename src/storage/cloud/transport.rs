@@ -18,7 +18,7 @@ use hyper::{Method, StatusCode, Uri};
 use object_store::ClientOptions;
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
-    HttpRequestBody, HttpResponse, HttpResponseBody, HttpService,
+    HttpResponse, HttpResponseBody, HttpService,
 };
 use reqwest::{Certificate, Client, redirect};
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
@@ -150,10 +150,11 @@ impl Connection {
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         let sent = Arc::new(AtomicU64::new(0));
-        *request.body_mut() = Some(reqwest::Body::wrap(Counted {
-            body,
-            sent: Arc::clone(&sent),
-        }));
+        let frames = Arc::clone(&sent);
+        let body = body.inspect_frame(move |_| {
+            frames.fetch_add(1, Ordering::Relaxed);
+        });
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
         let mut answer = Box::pin(self.client.execute(request));
         let mut last = 0;
         loop {
@@ -215,33 +216,6 @@ async fn text(mut body: Timed) -> Result<Bytes, StoreError> {
 
 fn refused(parts: &Parts, body: &[u8]) -> StoreError {
     StoreError::of_answer(parts.status.as_u16(), &parts.headers, body)
-}
-
-/// A request body that counts the bytes sent.
-struct Counted {
-    body: HttpRequestBody,
-    sent: Arc<AtomicU64>,
-}
-
-impl Body for Counted {
-    type Data = Bytes;
-    type Error = HttpError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        self.sent.fetch_add(1, Ordering::Relaxed);
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 /// A response body that fails if no data arrives in time.
