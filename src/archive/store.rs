@@ -221,6 +221,15 @@ impl<'a> BatchStore<'a> {
         find().map_err(|error| self.archive.failure(error))
     }
 
+    /// Returns whether there are batches that this run has not seen, except those known to have vanished.
+    pub(crate) fn has_unseen(&self) -> Result<bool, Failure> {
+        let unseen = self.unseen();
+        unseen.map_or_else(
+            |error| Err(self.archive.failure(error)),
+            |rows| Ok(!rows.is_empty()),
+        )
+    }
+
     /// Returns the rows that this run has not seen, except those known to have vanished.
     fn unseen(&self) -> rusqlite::Result<Vec<i64>> {
         let Some(sightings) = &self.sightings else {

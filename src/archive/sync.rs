@@ -196,20 +196,29 @@ impl Sync<'_> {
         let since = self.archive.since()?.second();
         let ranges = request.ranges(&self.coverage, since);
         self.run.set_range(&ranges, self.mark);
-        self.ranges(ranges.into()).await?;
+        self.ranges(ranges.clone().into()).await?;
         if request.full && self.broken.is_none() {
-            self.find_vanished(since).await?;
+            self.find_vanished(since, ranges).await?;
         }
         self.is_through = true;
         self.broken.take().map_or(Ok(()), Err)
     }
 
-    /// Marks batches that the service no longer has: only a run that has seen everything can tell.
-    async fn find_vanished(&mut self, since: Option<i64>) -> Result<(), Failure> {
+    /// Marks batches that the service no longer has: only a run that has seen everything in `ranges` can tell.
+    async fn find_vanished(
+        &mut self,
+        since: Option<i64>,
+        ranges: Vec<Range>,
+    ) -> Result<(), Failure> {
         // Pages shift while batches are added and removed, and may skip some: those are requested again.
         let mut unseen = self.store.unseen_seconds()?;
         unseen.retain(|second| since.is_none_or(|since| since <= *second));
         self.ranges(ranges_around(unseen).into()).await?;
+        // The service may filter by another date than the one of creation, or a date may have changed during the run.
+        if self.store.has_unseen()? {
+            log::info!("some batches seem to have vanished; fetching everything again to be sure");
+            self.ranges(ranges.into()).await?;
+        }
         let why = match &self.findings {
             DataIssues { skipped: 1.., .. } => "some batches have no valid batch_id",
             DataIssues { held_back: 1.., .. } => "version 1 may have left some out",

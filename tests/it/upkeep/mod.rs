@@ -300,17 +300,27 @@ fn batches_that_version_1_may_have_truncated_have_not_vanished() {
     assert_eq!(shelf.status()["vanished"], 0);
 }
 
+/// Also if the service filters by another date, so that requests for the missing ones do not find them.
 #[test]
 fn batches_missed_because_pages_shifted_have_not_vanished() {
+    for difference in [0, 2 * DAY] {
+        batches_missed_are_found(difference);
+    }
+}
+
+fn batches_missed_are_found(difference: i64) {
     let nursery = LiveService::start();
     nursery.state().order = Order::None;
     nursery.state().fill("a", days(30));
+    for item in nursery.state().items.values_mut() {
+        item.compared = item.compared.map(|second| second + difference);
+    }
     let shelf = ArchiveFile::new();
     shelf.complete(&nursery, &[]);
     nursery.state().items.remove("a0007").unwrap();
     // Removing the first batch shifts the pages: the first batch of page 2 is then on neither page.
     nursery.state().removal = Some((1, "a0000".to_owned()));
-    let ended = shelf.complete(&nursery, &["--full"]);
+    let ended = shelf.complete(&nursery, &["--full", "--parallel", "1"]);
     assert_eq!(nursery.state().removal, None);
     assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 1);
     let marked = "SELECT batch_id FROM batches WHERE vanished IS NOT NULL";
