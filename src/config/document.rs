@@ -177,6 +177,13 @@ impl ConfigDocument {
 
     /// Returns the profile called `name`.
     fn profile(&mut self, name: &str) -> &mut dyn TableLike {
+        let profiles = self.document.get("profiles").and_then(Item::as_table);
+        let is_new = profiles.is_some_and(|profiles| !profiles.contains_key(name));
+        let comments = self.document.trailing().as_str().unwrap_or_default();
+        let comments = comments.to_owned();
+        if is_new {
+            self.document.set_trailing("");
+        }
         let root = self.document.as_table_mut();
         let profiles = root.entry("profiles").or_insert_with(|| {
             let mut table = Table::new();
@@ -187,10 +194,15 @@ impl ConfigDocument {
         let profiles = profiles.as_table_like_mut().expect("checked when read");
         let profile = profiles.entry(name).or_insert_with(|| {
             if is_inline {
-                Item::Value(InlineTable::new().into())
-            } else {
-                Item::Table(Table::new())
+                return Item::Value(InlineTable::new().into());
             }
+            // At the end of the file, after the comments there: these belong to the table before it.
+            let mut table = Table::new();
+            if is_new {
+                table.set_position(Some(isize::MAX));
+                table.decor_mut().set_prefix(format!("{comments}\n"));
+            }
+            Item::Table(table)
         });
         profile.as_table_like_mut().expect("checked when read")
     }

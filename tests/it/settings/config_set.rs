@@ -58,6 +58,17 @@ fn file_and_profile_are_created() {
     );
 }
 
+/// Comments after the last key belong to the table above them.
+#[test]
+fn a_new_profile_is_added_after_the_comments_of_the_others() {
+    let before = "[profiles.a]\nretries = 1\n# client_id = \"later\"\n";
+    let home = Home::with(before);
+    let ended = home.run(&["config", "set", "retries", "3", "--profile", "b"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let after = fs::read_to_string(home.config()).unwrap();
+    assert_eq!(after, format!("{before}\n[profiles.b]\nretries = 3\n"));
+}
+
 #[test]
 fn a_path_is_the_same_from_every_folder() {
     let home = Home::empty();
