@@ -6,7 +6,7 @@ mod json;
 use std::fmt::Write as _;
 
 use super::result::{ManifestResult, UnknownFields};
-use super::subject::Subject;
+use super::subject::{Subject, brief_list, note_unknown_columns};
 use crate::batch::digest::SetDigest;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, columns_of_bits};
 use crate::cli::ReportFormat;
@@ -238,27 +238,19 @@ impl VerifyReport {
         }
         let is_alone = self.other.is_none() && manifest.is_none();
         if !self.foreign.is_empty() && (self.is_partial || is_alone) {
-            let names: Vec<String> = self.foreign.iter().map(|name| text::brief(name)).collect();
-            terminal::note(&format!(
-                "{} has unknown columns, which were not compared: {}",
-                self.file,
-                names.join(", ")
-            ));
+            note_unknown_columns(&self.file, &self.foreign);
         }
-        if let Some(manifest) = manifest
-            && manifest.version == 1
+        let of_manifest =
+            manifest.map(|manifest| (format!("the manifest {}", manifest.name), manifest.version));
+        let of_file = self.claim.as_ref();
+        let of_file = of_file.map(|claim| (self.file.clone(), claim.digest_version));
+        for (name, _) in [of_manifest, of_file]
+            .into_iter()
+            .flatten()
+            .filter(|(_, version)| *version == 1)
         {
             terminal::note(&format!(
-                "the manifest {} has a digest of version 1, which can be forged; export again for version 2",
-                manifest.name
-            ));
-        }
-        if let Some(claim) = &self.claim
-            && claim.digest_version == 1
-        {
-            terminal::note(&format!(
-                "{} has a digest of version 1, which can be forged; export again for version 2",
-                self.file
+                "{name} has a digest of version 1, which can be forged; export again for version 2"
             ));
         }
         if !self.is_equal() {
@@ -339,8 +331,7 @@ impl VerifyReport {
                 return failure(format!("{side} is missing fields: {fields}")).hint(compare_some);
             }
             if !self.is_partial && !foreign.is_empty() {
-                let names: Vec<String> = foreign.iter().map(|name| text::brief(name)).collect();
-                let names = names.join(", ");
+                let names = brief_list(foreign);
                 return failure(format!("{side} has unknown columns: {names}")).hint(compare_some);
             }
         }
@@ -377,17 +368,10 @@ impl VerifyReport {
                 format!("it is missing fields: {}", verify::briefly(&manifest.fewer)),
                 other_fields,
             ),
-            _ if !manifest.foreign.is_empty() => {
-                let names: Vec<String> = manifest
-                    .foreign
-                    .iter()
-                    .map(|name| text::brief(name))
-                    .collect();
-                (
-                    format!("it has unknown columns: {}", names.join(", ")),
-                    other_fields,
-                )
-            }
+            _ if !manifest.foreign.is_empty() => (
+                format!("it has unknown columns: {}", brief_list(&manifest.foreign)),
+                other_fields,
+            ),
             _ if manifest
                 .files
                 .as_ref()
@@ -538,23 +522,14 @@ fn changed_line(change: &verify::BatchDifference) -> String {
 
 /// Adds a list of batches, if there are any.
 fn list(lines: &mut String, title: &str, listing: &NameList, meaning: &str) {
-    list_with(
-        lines,
-        &format!("{title}: {}", batches(listing.count)),
-        listing,
-        meaning,
-    );
+    let heading = format!("{title}: {}", batches(listing.count));
+    list_with(lines, &heading, listing, meaning);
 }
 
 /// Adds a list of files, if there are any.
 fn list_files(lines: &mut String, title: &str, listing: &NameList, meaning: &str) {
-    let files = if listing.count == 1 { "file" } else { "files" };
-    list_with(
-        lines,
-        &format!("{title}: {} {files}", listing.count),
-        listing,
-        meaning,
-    );
+    let heading = format!("{title}: {}", text::count(listing.count, "file", "files"));
+    list_with(lines, &heading, listing, meaning);
 }
 
 fn list_with(lines: &mut String, heading: &str, listing: &NameList, meaning: &str) {

@@ -61,31 +61,32 @@ impl Subject {
     }
 }
 
+/// Notes that columns of `name` were not compared.
+pub(super) fn note_unknown_columns(name: &str, columns: &[String]) {
+    let columns = brief_list(columns);
+    terminal::note(&format!(
+        "{name} has unknown columns, which were not compared: {columns}"
+    ));
+}
+
+pub(super) fn brief_list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| text::brief(name)).collect();
+    names.join(", ")
+}
+
 /// Warns of oddities in a file that are not a reason to refuse it.
 pub(super) fn warn_of_oddities(name: &str, scan: &FileScan) {
     if scan.flawed.count > 0 {
-        let values = if scan.flawed.count == 1 {
-            "1 value does not fit its field".to_owned()
-        } else {
-            format!(
-                "{} values do not fit their fields",
-                text::thousands(scan.flawed.count)
-            )
-        };
+        let values = text::count(
+            scan.flawed.count,
+            "value does not fit its field",
+            "values do not fit their fields",
+        );
         let first = scan.flawed.first.as_deref().unwrap_or_default();
         log::warn!("{name}: {values}; the first: {first}");
     }
     if scan.info.schema == Schema::Shared && !scan.info.unknown.is_empty() {
-        let names: Vec<String> = scan
-            .info
-            .unknown
-            .iter()
-            .map(|name| text::brief(name))
-            .collect();
-        terminal::note(&format!(
-            "{name} has unknown columns, which were not compared: {}",
-            names.join(", ")
-        ));
+        note_unknown_columns(name, &scan.info.unknown);
     }
     if let Some(why) = &scan.info.unchecked_figures {
         terminal::note(&format!(

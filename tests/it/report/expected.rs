@@ -361,7 +361,9 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
         };
         let few = match few.as_slice() {
             [] => String::new(),
-            [crop] if crop.name.is_empty() => "the batches without a crop are too few to judge".to_owned(),
+            [crop] if crop.name.is_empty() => {
+                "the batches without a crop are too few to judge".to_owned()
+            }
             [crop] => format!("{} has too few batches to judge", crop_name(crop.name)),
             crops => format!("{} crops have too few batches to judge", crops.len()),
         };
