@@ -49,7 +49,7 @@ pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, OutputArgs};
 pub(crate) use report::ReportArgs;
 pub(crate) use selection::{RangeArgs, SelectionArgs, SourceArgs};
-pub(crate) use serve::{ServeArgs, ServeFormat};
+pub(crate) use serve::ServeArgs;
 pub(crate) use service::{
     CheckArgs, ConfigCommand, ConfigSetArgs, LoginArgs, ReportFormat, ServiceArgs,
 };

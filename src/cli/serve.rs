@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::parse::{listen_address, number};
+use super::service::ReportFormat;
 use crate::server::faults;
 use crate::text::duration;
 
@@ -37,7 +38,7 @@ pub(crate) struct ServeArgs {
 
     /// Format of the printed URL and credentials; `json` prints one line
     #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) format: ServeFormat,
+    pub(crate) format: ReportFormat,
 
     /// Serve the batches of an archive of `trayscan sync`, and follow its changes
     ///
@@ -128,11 +129,4 @@ pub(crate) struct ServeArgs {
         long_help = faults::help()
     )]
     pub(crate) faults: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ServeFormat {
-    #[default]
-    Text,
-    Json,
 }

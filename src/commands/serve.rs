@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::context::Context;
 use super::runtime::{self, RunEnd};
 use crate::archive::WatchedArchive;
-use crate::cli::{ServeArgs, ServeFormat};
+use crate::cli::{ReportFormat, ServeArgs};
 use crate::error::{Failure, Kind};
 use crate::server::faults::Faults;
 use crate::server::{self, Catalog, DataStore, ExpectedCredentials, ServerOptions, Source};
@@ -214,8 +214,8 @@ fn announce(
         client_secret: &credentials.client_secret,
     };
     match args.format {
-        ServeFormat::Json => terminal::print_json(&access)?,
-        ServeFormat::Text => {
+        ReportFormat::Json => terminal::print_json(&access)?,
+        ReportFormat::Text => {
             let version = if args.faults.iter().any(|fault| fault == "v2-missing") {
                 "v1"
             } else {

@@ -1,6 +1,5 @@
 //! `summary`: computes statistics per group and writes them to the terminal or a file.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use serde::Serialize;
@@ -15,7 +14,7 @@ use crate::analysis::summary::{self, SummaryData, TableStyle};
 use crate::cli::{FailOn, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
-use crate::formats::Format;
+use crate::formats::{Format, detect};
 use crate::storage::Escapes;
 use crate::terminal;
 
@@ -84,18 +83,7 @@ fn destination(args: &SummaryArgs) -> Result<(Destination, SummaryFormat), Failu
 }
 
 fn format_of_name(path: &Path) -> Option<SummaryFormat> {
-    let extension = |path: &Path| {
-        path.extension()
-            .and_then(OsStr::to_str)
-            .map(str::to_lowercase)
-    };
-    let is_compressed = matches!(extension(path).as_deref(), Some("gz" | "zst"));
-    let inner = if is_compressed {
-        path.with_extension("")
-    } else {
-        path.to_owned()
-    };
-    match extension(&inner)?.as_str() {
+    match detect::extension(path)?.as_str() {
         "json" => Some(SummaryFormat::Json),
         "csv" => Some(SummaryFormat::Csv),
         "txt" => Some(SummaryFormat::Table),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::record::ReadError;
+use crate::storage::Compression;
 
 /// A text format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +16,6 @@ pub(crate) enum DetectedFormat {
     Singer,
     /// Rows of cells, with this default delimiter.
     Separated(u8),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
-    None,
-    Gzip,
-    Zstd,
 }
 
 const FORMATS: &str = "these can be verified: json, ndjson, csv, tsv and singer (also as .gz or .zst), xlsx, parquet, sqlite, and archives";
@@ -79,16 +73,16 @@ pub(crate) fn check_name(extension: Option<&str>, head: &[u8]) -> Result<(), Rea
 }
 
 /// Returns how a file is compressed, by its first bytes. Its name may be wrong: browsers unpack downloads silently.
-pub(crate) fn compression(head: &[u8]) -> Packing {
+pub(crate) fn compression(head: &[u8]) -> Compression {
     if head.starts_with(&[0x1f, 0x8b]) {
-        Packing::Gzip
+        Compression::Gzip
     } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
         // A frame to skip, as `pzstd` writes first.
         || matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
     {
-        Packing::Zstd
+        Compression::Zstd
     } else {
-        Packing::None
+        Compression::None
     }
 }
 
@@ -206,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_first_bytes_show_the_compression() {
-        assert_eq!(compression(b"\x1f\x8b\x08"), Packing::Gzip);
-        assert_eq!(compression(b"batch_id"), Packing::None);
+        assert_eq!(compression(b"\x1f\x8b\x08"), Compression::Gzip);
+        assert_eq!(compression(b"batch_id"), Compression::None);
     }
 }

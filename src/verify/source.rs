@@ -16,14 +16,14 @@ use crate::batch::json::split;
 use crate::batch::{CREATION_DATE, CROP_TYPE};
 use crate::error::{Failure, Kind};
 use crate::export::HiveFolders;
-use crate::formats::detect::{self, DetectedFormat, Packing};
+use crate::formats::detect::{self, DetectedFormat};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::formats::{csv, json, parquet, sqlite};
 use crate::postgres::{TableAddress, TableReader};
 use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::sqlite::has_archive_id;
 use crate::storage::temp_file::TempFile;
-use crate::storage::{Storage, is_table};
+use crate::storage::{Compression, Storage, is_table};
 use crate::text;
 
 /// Bytes that are examined to detect the format.
@@ -375,9 +375,9 @@ fn read_text(
 ) -> Result<FileInfo, ReadError> {
     let bytes = head.chain(rest);
     let mut unpacked: Box<dyn Read + '_> = match detect::compression(head) {
-        Packing::None => Box::new(bytes),
-        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
-        Packing::Zstd => Box::new(zstd::Decoder::new(bytes)?),
+        Compression::None => Box::new(bytes),
+        Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
+        Compression::Zstd => Box::new(zstd::Decoder::new(bytes)?),
     };
     let head = peek(&mut unpacked)?;
     let format = detect::format(extension, &head)?;

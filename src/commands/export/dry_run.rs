@@ -86,11 +86,7 @@ fn plan(
         source,
         range: (&request.batches.range).into(),
         excludes_end: request.batches.range.excludes_end,
-        version: api.map(|api| match api {
-            Api::Auto => "auto",
-            Api::V1 => "v1",
-            Api::V2 => "v2",
-        }),
+        version: api.map(Api::name),
         r#where: args.selection.conditions.clone(),
         fields: fields.map(|&column| COLUMNS[column].name).collect(),
         sort: args.sort.clone(),
