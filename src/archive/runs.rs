@@ -9,10 +9,11 @@ use crate::batch::range::{Range, written};
 use crate::error::Failure;
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RunOutcome {
     /// It has not ended, or was killed.
+    #[default]
     Running,
     Complete,
     Failed,
@@ -45,7 +46,7 @@ impl RunOutcome {
 }
 
 /// A run and its results so far. As JSON, it is a part of the status.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Default)]
 pub(crate) struct Run {
     #[serde(skip)]
     pub(crate) id: i64,
@@ -69,21 +70,9 @@ impl Run {
     /// Returns a run that is about to begin.
     pub(crate) fn new(started: String, full: bool) -> Self {
         Self {
-            id: 0,
             started,
-            ended: None,
             full,
-            range_start: None,
-            range_end: None,
-            version: None,
-            requests: 0,
-            added: 0,
-            changed: 0,
-            unchanged: 0,
-            vanished: 0,
-            outcome: RunOutcome::Running,
-            exit_code: None,
-            message: None,
+            ..Self::default()
         }
     }
 
