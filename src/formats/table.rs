@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{BatchWriter, ExportOutcome, WriterOptions, WriterReport};
-use crate::batch::{Batch, COLUMNS, CREATION_DATE, FieldType, WARNINGS};
+use crate::batch::{BATCH_NAME, Batch, COLUMNS, CREATION_DATE, FieldType, WARNINGS};
 use crate::error::Failure;
 use crate::storage::EncodedOutput;
 use crate::terminal::{GAP, GridCell, push_row, shorten};
@@ -17,6 +17,8 @@ const BY_INTEREST: [usize; COLUMNS.len()] =
     [2, 3, 8, 11, 17, 1, 4, 12, 13, 5, 16, 6, 9, 7, 10, 14, 0, 15];
 /// The widest text in a terminal.
 const TEXT_WIDTH: usize = 40;
+/// The least width of names that are shortened.
+const NAME_WIDTH: usize = 16;
 
 const HEADER: Style = Style::new().bold();
 const MARK: Style = AnsiColor::Yellow.on_default().bold();
@@ -47,8 +49,8 @@ impl Table {
         }
     }
 
-    /// Returns the positions of the columns that fit.
-    fn shown(&self) -> Vec<usize> {
+    /// Returns the positions of the columns that fit. Names are shortened if they fit only then.
+    fn shown(&mut self) -> Vec<usize> {
         let columns = &self.options.fields.columns;
         let all: Vec<usize> = (0..columns.len()).collect();
         // Columns that the user chose are always shown.
@@ -61,9 +63,13 @@ impl Table {
             .iter()
             .filter_map(|column| columns.iter().position(|other| other == column));
         for position in positions {
-            let needed = self.widths[position] + GAP.len();
+            let mut needed = self.widths[position] + GAP.len();
             if needed > room && !shown.is_empty() {
-                continue;
+                if columns[position] != BATCH_NAME || room < NAME_WIDTH + GAP.len() {
+                    continue;
+                }
+                needed = room;
+                self.widths[position] = room - GAP.len();
             }
             room = room.saturating_sub(needed);
             shown.push(position);
@@ -153,7 +159,8 @@ impl BatchWriter for Table {
             let cell = |position: usize| {
                 let is_mark = self.options.fields.columns[position] == WARNINGS;
                 let style = if is_mark { MARK } else { Style::new() };
-                (self.cell(row, position).into(), style)
+                let cell = shorten(self.cell(row, position), self.widths[position]);
+                (cell, style)
             };
             text.clear();
             self.push_line(&mut text, &shown, cell);
