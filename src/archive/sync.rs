@@ -213,11 +213,17 @@ impl Sync<'_> {
         // Pages shift while batches are added and removed, and may skip some: those are requested again.
         let mut unseen = self.store.unseen_seconds()?;
         unseen.retain(|second| since.is_none_or(|since| since <= *second));
+        // Problems are counted once, although these batches come again.
+        let findings = std::mem::take(&mut self.findings);
         self.ranges(ranges_around(unseen).into()).await?;
+        let knows_all = (findings.skipped, findings.held_back) == (0, 0) && self.broken.is_none();
         // The service may filter by another date than the one of creation, or a date may have changed during the run.
-        if self.store.has_unseen()? {
+        if knows_all && self.store.has_unseen()? {
             log::info!("some batches seem to have vanished; fetching everything again to be sure");
             self.ranges(ranges.into()).await?;
+        }
+        if findings.flawed > 0 || findings.held_back > 0 {
+            self.findings = findings;
         }
         let why = match &self.findings {
             DataIssues { skipped: 1.., .. } => "some batches have no valid batch_id",

@@ -28,8 +28,9 @@ impl BaseUrl {
                 failure
             } else {
                 let with_scheme = ["http", "https"].into_iter().find_map(|scheme| {
-                    let rest = text.strip_prefix(scheme)?.strip_prefix(':')?;
-                    Some((scheme, rest.trim_start_matches('/')))
+                    let rest = text.strip_prefix(scheme)?;
+                    let host = rest.trim_start_matches([':', '/']);
+                    (rest != host && !host.is_empty()).then_some((scheme, host))
                 });
                 let (scheme, rest) = with_scheme.unwrap_or_else(|| {
                     let http = Url::parse(&format!("http://{text}"));

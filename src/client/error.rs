@@ -185,13 +185,6 @@ impl ServiceError {
                 "the service refused the request",
                 "check the dates and other flags; `trayscan check` tests each step separately",
             ),
-            (Fault::Connection(_), _) if proxy_variable().is_some() => {
-                let variable = proxy_variable().unwrap_or_default();
-                let hint = format!(
-                    "check the base URL, the network and the proxy in {variable}, or try again later"
-                );
-                return ("the service cannot be reached".to_owned(), hint);
-            }
             (Fault::Connection(_), _) => (
                 "the service cannot be reached",
                 "check the base URL and the network, or try again later",
@@ -414,18 +407,4 @@ impl TlsFailure {
             ),
         }
     }
-}
-
-/// Returns the variable that names a proxy, if one is set.
-fn proxy_variable() -> Option<&'static str> {
-    let variables = [
-        "HTTPS_PROXY",
-        "https_proxy",
-        "HTTP_PROXY",
-        "http_proxy",
-        "ALL_PROXY",
-        "all_proxy",
-    ];
-    let is_set = |variable: &&str| std::env::var_os(variable).is_some_and(|text| !text.is_empty());
-    variables.into_iter().find(is_set)
 }

@@ -162,11 +162,13 @@ impl BatchSource {
             _ => end,
         };
         let since = archive.since()?.second();
-        let needed = Range::between(range.start.or(since), Some(end_needed));
+        let start = self.limited(range)?.start;
+        let needed = Range::between(start, Some(end_needed));
         let missing: Vec<String> = coverage.missing(&needed).iter().map(describe_gap).collect();
-        let flag = match range.start.filter(|start| Some(*start) < since) {
-            Some(start) => format!(" --start {}", written(start)),
-            None => String::new(),
+        let flag = match start {
+            Some(start) if Some(start) < since => format!(" --start {}", written(start)),
+            None if since.is_some() => " --start DATE".to_owned(),
+            _ => String::new(),
         };
         Ok((!missing.is_empty()).then(|| {
             format!(
@@ -178,10 +180,13 @@ impl BatchSource {
 
     /// Returns `range`; an archive that `sync --start` began has nothing before its own start.
     pub(super) fn limited(&self, range: &Range) -> Result<Range, Failure> {
-        let start = match &self.origin {
-            BatchOrigin::Archive(archive) => range.start.or(archive.since()?.second()),
-            BatchOrigin::Service(_) => range.start,
+        let since = match &self.origin {
+            BatchOrigin::Archive(archive) => archive.since()?.second(),
+            BatchOrigin::Service(_) => None,
         };
+        // A range that ends before is not made to end before it starts.
+        let since = since.filter(|since| range.end.is_none_or(|end| *since < end));
+        let start = range.start.or(since);
         Ok(Range { start, ..*range })
     }
 

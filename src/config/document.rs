@@ -225,6 +225,11 @@ impl ConfigDocument {
         let allow_http = settings.client_options()?.allow_http;
         settings.parsed_base_url(/* allow_http: */ true)?;
         settings.secret()?;
+        let secret_file = settings.secret_file.as_ref();
+        let secret_file = secret_file.filter(|path| path.as_os_str() != "-" && !path.exists());
+        if let Some(path) = secret_file.filter(|_| key == "client_secret_file") {
+            log::warn!("the file `{}` does not exist yet", path.display());
+        }
         // The two keys are set one after the other, in any order.
         if key == "base_url" && settings.parsed_base_url(allow_http).is_err() {
             log::warn!(

@@ -186,14 +186,14 @@ fn syntax_mistake(text: &str, error: &toml::de::Error) -> Failure {
         let message = format!("duplicate key or table on line {line}");
         return Failure::usage(message, "keep one of them");
     }
-    let is_heading = text
-        .lines()
-        .nth(line - 1)
-        .is_some_and(|line| line.trim().starts_with('['));
-    let hint = if is_heading {
-        "write a name with other characters than letters, digits, - and _ in quotes: [targets.\"Sweet pepper\"]"
-    } else {
-        "write text in quotes: key = \"value\""
+    let hint = match text.lines().nth(line - 1).map(str::trim) {
+        Some(line) if line.starts_with('[') && !line.contains(']') => {
+            "close the bracket: [profiles.default]"
+        }
+        Some(line) if line.starts_with('[') => {
+            "write a name with other characters than letters, digits, - and _ in quotes: [targets.\"Sweet pepper\"]"
+        }
+        _ => "write text in quotes: key = \"value\"",
     };
     Failure::usage(format!("invalid TOML on line {line}"), hint)
 }

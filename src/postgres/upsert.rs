@@ -215,7 +215,7 @@ impl Upsert {
         Err(Failure::new(
             Kind::Unavailable,
             format!(
-                "another session {created} {} during the export, with columns that round numbers",
+                "another session {created} {} during the export, with other limits on numbers",
                 self.table
             ),
         )

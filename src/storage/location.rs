@@ -125,6 +125,9 @@ impl Location {
                 format!("{} is new and complete", self.name())
             }
             // Devices and pipes are written directly, and contain what was written so far.
+            Self::File(path) if path.symlink_metadata().is_err() => {
+                format!("{} was not written", self.name())
+            }
             Self::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
                 format!("{} is unchanged", self.name())
             }

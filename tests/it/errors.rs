@@ -101,7 +101,7 @@ fn usage_errors_end_with_code_2_and_a_hint() {
         ),
         (
             &["man", "nothing"],
-            "it must be export, sync, summary, report, verify, check, serve, login, config, completions or man",
+            "it must be export, sync, summary, report, verify, check, serve, login, config, completions, man, archive, config-file,",
         ),
     ] {
         let ended = run(args);

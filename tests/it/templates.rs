@@ -451,7 +451,7 @@ fn a_range_that_cuts_an_existing_file_draws_a_warning() {
     let folder = TempDir::new().unwrap();
     let warns = |template: &str, args: &[&str]| {
         let ended = export_template(&server, folder.path(), template, args).expect(0);
-        ended.stderr.contains("because files are replaced")
+        ended.stderr.contains("it is replaced, and any batches")
     };
     let months = "{year}-{month}.csv";
     let late = ["--start", "2026-09-15"];
@@ -465,6 +465,27 @@ fn a_range_that_cuts_an_existing_file_draws_a_warning() {
     assert!(!warns(crops, &[]));
     assert!(warns(crops, &late));
     assert!(!warns("{crop_type}.csv", &late));
+    assert!(!warns("n/{year}-{month}-{crop_type}.csv", &[]));
+    assert!(warns("n/{year}-{month}-{crop_type}.csv", &late));
+    // The lake never had more than this.
+    let with_manifest = ["--start", "2026-09-15", "--manifest"];
+    for _ in 0..2 {
+        assert!(!warns("k/{year}-{month}.csv", &with_manifest));
+    }
+    assert!(warns(
+        "k/{year}-{month}.csv",
+        &["--start", "2026-09-16", "--manifest"]
+    ));
+    // A file from before the end of the range has no later batches.
+    let name = folder.path().join("2026-09.csv");
+    let early = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_788_220_800);
+    fs::File::options()
+        .write(true)
+        .open(&name)
+        .unwrap()
+        .set_modified(early)
+        .unwrap();
+    assert!(!warns(months, &["--end", "2026-09-20"]));
 }
 
 #[test]

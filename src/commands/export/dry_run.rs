@@ -57,7 +57,7 @@ pub(super) fn run(
     request: &ExportRequest,
 ) -> anyhow::Result<()> {
     let plan = plan(context, args, request)?;
-    lake::warn_of_cut_periods(request);
+    lake::warn_of_cut_periods(args, request, &context.storage);
     let description = plan.describe(&request.batches.range);
     terminal::print(&conceal_credentials(&description))?;
     terminal::finish(None, &plan, None);
@@ -170,7 +170,16 @@ fn changed_files(
     };
     let unfinished = lake::unfinished_files(&request.destination, true, storage)?;
     let complete = source.incomplete(&request.batches.range)?.is_none();
-    let plan = LakePlan::new(args, request, archive, &unfinished, complete, storage)?;
+    let range = source.limited(&request.batches.range)?;
+    let plan = LakePlan::new(
+        args,
+        request,
+        &range,
+        archive,
+        &unfinished,
+        complete,
+        storage,
+    )?;
     Ok(match plan {
         LakePlan::UpToDate(manifest) => {
             let files = count(manifest.files.len() as u64, "file", "files");

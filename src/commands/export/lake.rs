@@ -7,14 +7,16 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File as Folder, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
 
 use super::request::ExportRequest;
-use crate::archive::{Archive, Difference};
+use crate::archive::{Archive, Difference, read_second};
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::filter::Condition;
-use crate::batch::range::written;
-use crate::batch::{Batch, COLUMNS};
+use crate::batch::range::{Range, written};
+use crate::batch::{Batch, COLUMNS, Zone};
 use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::messages::count;
 use crate::error::{Failure, Kind};
@@ -57,10 +59,12 @@ pub(super) struct LakePart {
 }
 
 impl LakePlan {
-    /// Decides what to write. `unfinished` are the files that a killed run left; `complete` is whether the archive is.
+    /// Decides what to write. `range` is what the archive has of the requested one, `unfinished` are the files that a
+    /// killed run left, and `complete` is whether the archive is.
     pub(super) fn new(
         args: &ExportArgs,
         request: &ExportRequest,
+        range: &Range,
         archive: &Archive,
         unfinished: &BTreeSet<String>,
         complete: bool,
@@ -82,10 +86,7 @@ impl LakePlan {
         let known = current_names(&manifest, template);
         let reason = match &manifest.lake {
             None => Some("the manifest does not record the state of the archive"),
-            Some(state) => {
-                let start = request.batches.range.start.or(archive.since()?.second());
-                mismatch(args, request, start, template, &manifest, state)
-            }
+            Some(state) => mismatch(args, request, range, template, &manifest, state),
         };
         let update = match (reason, &manifest.lake) {
             (None, Some(state)) => {
@@ -191,11 +192,11 @@ fn earlier_folder(earlier: &str, template: &Template) -> Option<String> {
     (inside(&earlier) == inside(template)).then_some(folder)
 }
 
-/// Says how the export of the manifest differs from the requested one, which begins at `start`; `None` if it does not.
+/// Says how the export of the manifest differs from the requested one of `range`; `None` if it does not.
 fn mismatch(
     args: &ExportArgs,
     request: &ExportRequest,
-    start: Option<i64>,
+    range: &Range,
     template: &Template,
     manifest: &Manifest,
     state: &LakeState,
@@ -203,8 +204,8 @@ fn mismatch(
     let earlier = &manifest.request;
     let fields = request.fields.columns.iter();
     let fields = fields.map(|&column| COLUMNS[column].name);
-    let range = [earlier.start.as_deref(), earlier.end.as_deref()];
-    let requested_range = [start, request.batches.range.end].map(|second| second.map(written));
+    let earlier_range = [earlier.start.as_deref(), earlier.end.as_deref()];
+    let requested_range = [range.start, range.end].map(|second| second.map(written));
     let format = request.destination.format.name();
     let conditions = manifest.clock().and_then(|clock| {
         let parse = |text: &String| Condition::parse(text, clock).ok();
@@ -227,8 +228,8 @@ fn mismatch(
             "the manifest has another format",
         ),
         (
-            range == requested_range.each_ref().map(Option::as_deref)
-                && earlier.excludes_end == request.batches.range.excludes_end
+            earlier_range == requested_range.each_ref().map(Option::as_deref)
+                && earlier.excludes_end == range.excludes_end
                 && conditions.as_ref() == Some(&request.batches.conditions)
                 && earlier.lenient == args.selection.lenient,
             "the manifest has another range or other filters",
@@ -283,8 +284,8 @@ fn plan_update(
     };
     archive.differences(&state.archive, |difference| search.add(&difference))?;
     // Rows that another program deleted from the archive are not in its history.
-    let selects_all = request.batches.range == crate::batch::range::Range::default()
-        && request.batches.conditions.is_empty();
+    let selects_all =
+        request.batches.range == Range::default() && request.batches.conditions.is_empty();
     if selects_all && !args.selection.lenient && archive.count()?.0 != search.digest.count() {
         return Ok(Err("the archive does not match its own history"));
     }
@@ -483,26 +484,75 @@ pub(super) fn remove_others(
     Ok(removed)
 }
 
-/// Warns of files that exist, and that would lose batches because the range begins or ends within their period.
-pub(super) fn warn_of_cut_periods(request: &ExportRequest) {
+/// Warns of local files that exist and may lose batches, because the range begins or ends within their period.
+pub(super) fn warn_of_cut_periods(args: &ExportArgs, request: &ExportRequest, storage: &Storage) {
     let (Some(template), range) = (&request.destination.template, &request.batches.range) else {
         return;
     };
-    let now = request.batches.now.timestamp();
+    if args.output.no_clobber {
+        return;
+    }
+    let manifest = request.destination.manifest.as_deref();
+    let manifest = manifest.filter(|path| !ObjectAddress::is_meant(path) && path.exists());
+    let manifest = manifest.and_then(|path| Manifest::read_any(path, storage).ok());
+    let earlier = manifest.map(|manifest| (manifest.request.start, manifest.request.end));
+    let (earlier_start, earlier_end) = earlier.unwrap_or_default();
     let past = range.end.map(|end| end + i64::from(!range.excludes_end));
-    for (second, begins, earlier, flag) in [
-        (range.start, "begins", "earlier", "--start"),
-        // There is nothing after now.
-        (past.filter(|past| *past <= now), "ends", "later", "--end"),
+    for (second, earlier, begins, lost, flag) in [
+        (range.start, earlier_start, "begins", "before", "--start"),
+        (past, earlier_end, "ends", "after", "--end"),
     ] {
-        let cut = second.and_then(|second| template.cut_at(second));
-        let Some((period, name)) = cut.filter(|(_, name)| Path::new(name).exists()) else {
+        let cut = second.and_then(|second| Some((second, template.cut_at(second)?)));
+        let Some((second, (period, prefix))) = cut else {
             continue;
         };
-        log::warn!(
-            "the range {begins} within {period}, and `{name}` exists: its {earlier} batches are lost, because files are replaced; use whole periods, such as `{flag} {period}`"
-        );
+        // An earlier export of no more than this has no other batches.
+        let had_more = earlier
+            .and_then(|date| read_second(&date))
+            .is_none_or(|had| {
+                if flag == "--start" {
+                    had < second
+                } else {
+                    had > second
+                }
+            });
+        // A file that was written before the end of the range has no later batches.
+        let is_old = |file: &Path| {
+            let written = file.metadata().and_then(|metadata| metadata.modified());
+            let written = written.map(|time| DateTime::<Utc>::from(time).timestamp());
+            flag == "--end" && written.is_ok_and(|written| written < second)
+        };
+        let file = first_with_prefix(&prefix).filter(|file| had_more && !is_old(file));
+        let example = if request.batches.zone == Zone::UTC {
+            format!(", such as `{flag} {period}`")
+        } else {
+            String::new()
+        };
+        if let Some(file) = file {
+            log::warn!(
+                "the range {begins} within {period} (UTC), and `{}` exists: it is replaced, and any batches of {period} {lost} that are lost; export whole periods{example}",
+                file.display()
+            );
+        }
     }
+}
+
+/// Returns an existing file whose path begins with `prefix`.
+fn first_with_prefix(prefix: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(prefix);
+    if path.is_file() {
+        return Some(path);
+    }
+    let end = prefix
+        .rfind(std::path::is_separator)
+        .map_or(0, |end| end + 1);
+    let (folder, start) = prefix.split_at(end);
+    let entries = fs::read_dir(if folder.is_empty() { "." } else { folder }).ok()?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.into_iter().find(|path| {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        name.is_some_and(|name| name.starts_with(start) && !name.starts_with(['_', '.']))
+    })
 }
 
 /// Warns of local files that match the template of a lake but are not among its `files`: readers of the folder would

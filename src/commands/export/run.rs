@@ -82,6 +82,7 @@ async fn export(
             Some(LakePlan::new(
                 args,
                 request,
+                &source.limited(&request.batches.range)?,
                 archive,
                 &unfinished,
                 complete,
@@ -98,7 +99,7 @@ async fn export(
         Some(LakePlan::Everything { known }) => (None, known),
         _ => (None, Vec::new()),
     };
-    lake::warn_of_cut_periods(request);
+    lake::warn_of_cut_periods(args, request, storage);
     let pending = pending_list(args, destination, unfinished, &known, update.as_ref())?;
     let opened = OpenOutputs::new(args, request, context, &source, update, pending)?;
     if let Some(None) = lock {

@@ -254,7 +254,7 @@ fn a_table_created_concurrently_is_checked_again() {
     let ended = export_meanwhile(database, rounding, true);
     assert_stderr(&ended, 0, &["(1 new, "]);
     let ended = export_meanwhile(database, rounding, false);
-    assert_stderr(&ended, 5, &["columns that round numbers", "again"]);
+    assert_stderr(&ended, 5, &["other limits on numbers", "again"]);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_table_that_changes_during_the_export_is_checked_again() {
         (
             "alter table batches alter avg_germination_rate type numeric(12,1)",
             5,
-            "changed \"public\".\"batches\" during the export, with columns that round",
+            "changed \"public\".\"batches\" during the export, with other limits",
         ),
         (
             "alter table batches drop constraint batches_pkey",
