@@ -80,8 +80,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// Runs the command line in this thread, with the streams of the context.
 fn run_with(context: &Context, args: &[OsString], early: cli::Early) -> u8 {
-    for arg in args {
-        secret::conceal_address(&arg.to_string_lossy());
+    let is_condition = |index: usize, arg: &str| {
+        arg.starts_with("--where=") || index > 0 && args[index - 1] == "--where"
+    };
+    for (index, arg) in args.iter().enumerate() {
+        let arg = arg.to_string_lossy();
+        if !is_condition(index, &arg) {
+            secret::conceal_address(&arg);
+        }
     }
     match cli::parse(args, early.color) {
         Ok(cli) => {

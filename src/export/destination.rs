@@ -23,7 +23,7 @@ pub(crate) struct Destination {
     pub(crate) compression: Compression,
     /// The path of the manifest, if one is written.
     pub(crate) manifest: Option<PathBuf>,
-    /// The path of the empty marker file that shows that the export is complete, if one is written.
+    /// The path of the empty marker file that shows that an export with a template is complete.
     pub(crate) success_marker: Option<PathBuf>,
 }
 
@@ -52,9 +52,7 @@ impl Destination {
         if args.success_marker && folder.is_none() {
             return Err(needs_template("--success-marker"));
         }
-        // A marker of an earlier run must not outlive what it stands for.
-        let marker = folder.map(|folder| folder.join(SUCCESS));
-        destination.success_marker = marker.filter(|path| args.success_marker || path.exists());
+        destination.success_marker = folder.map(|folder| folder.join(SUCCESS));
         check_state(args, destination.manifest.as_deref())?;
         Ok(destination)
     }

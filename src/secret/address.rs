@@ -5,16 +5,15 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// Parameters whose value is a secret, in small letters.
-const SECRET_PARAMETERS: [&str; 8] = [
+/// Endings of the names of secret parameters, in small letters.
+const SECRET_ENDINGS: [&str; 7] = [
     "password",
     "passwd",
     "pwd",
-    "sig",
+    "secret",
+    "token",
     "signature",
-    "x-amz-signature",
-    "x-amz-security-token",
-    "x-goog-signature",
+    "key",
 ];
 
 /// What separates the parts of an address. A password may contain any of these by mistake.
@@ -23,42 +22,84 @@ const SEPARATORS: [char; 7] = ['?', '&', '#', ';', '/', ' ', '@'];
 /// Returns what may be secret in `text`, as written and decoded. Empty if it does not look like an address.
 pub(super) fn secrets(text: &str) -> Vec<Cow<'_, str>> {
     let lower = text.to_ascii_lowercase();
-    let is_address = lower.contains("://")
-        || lower.contains("postgres")
-        || SECRET_PARAMETERS.iter().any(|name| lower.contains(name));
-    if !is_address {
-        return Vec::new();
-    }
-    let mut found = parameters(text);
-    if let Some(password) = password(text) {
-        found.push(password);
-        found.extend(password.split(SEPARATORS));
+    let start = lower.trim_start_matches(['\'', '"', ' ']);
+    let mut found = Vec::new();
+    if lower.contains("://") || start.starts_with("postgres") {
+        found = parameters(text, is_secret_name);
+        found.extend(passwords(text));
+    } else {
+        // A list of settings, such as `host=db password=…`.
+        let is_known = |name: &str| name.ends_with("password") || name == "accountkey";
+        found.extend(parameters(text, is_known));
     }
     // A word that is also the name of something, such as the user, must stay readable.
-    found.retain(|secret| !secret.is_empty() && text.matches(secret).count() == 1);
-    let decoded = |secret| percent_decode_str(secret).decode_utf8_lossy();
-    let written = found.iter().copied().map(Cow::Borrowed);
-    written.chain(found.iter().copied().map(decoded)).collect()
+    let is_name = |secret: &&str| {
+        let secret = secret.to_ascii_lowercase();
+        let places = found
+            .iter()
+            .filter(|other| other.to_ascii_lowercase() == secret);
+        lower.matches(&*secret).count() > places.count()
+    };
+    let (secrets, decoded): (Vec<&str>, Vec<_>) = found
+        .iter()
+        .filter(|secret| !secret.is_empty() && !is_name(secret))
+        .map(|secret| (*secret, percent_decode_str(secret).decode_utf8_lossy()))
+        .unzip();
+    secrets
+        .into_iter()
+        .map(Cow::Borrowed)
+        .chain(decoded)
+        .collect()
 }
 
-/// Returns the password in `scheme://user:password@host`, with any number of slashes.
-fn password(text: &str) -> Option<&str> {
-    let (before, _) = text.rsplit_once('@')?;
-    let (_, user) = before.split_once("://").or(before.split_once(':'))?;
-    user.split_once(':').map(|(_, password)| password)
+fn is_secret_name(name: &str) -> bool {
+    name == "sig" || SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Returns the password in `scheme://user:password@host`, with any number of slashes. If it contains a character that
+/// ends the host, its parts are returned as well.
+fn passwords(text: &str) -> Vec<&str> {
+    let scheme = text.split_once("://").or_else(|| text.split_once(':'));
+    let Some((_, rest)) = scheme else {
+        return Vec::new();
+    };
+    let rest = rest.trim_start_matches('/');
+    let host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let Some((user, after)) = rest.split_once(':').filter(|(user, _)| user.len() < host) else {
+        return Vec::new();
+    };
+    if user.contains(char::is_whitespace) {
+        return Vec::new();
+    }
+    if let Some(end) = rest[..host].rfind('@') {
+        let password = rest.get(user.len() + 1..end);
+        return password.into_iter().collect();
+    }
+    let port = &rest[user.len() + 1..host];
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+    match after.rsplit_once('@').filter(|_| !is_port) {
+        Some((password, _)) => std::iter::once(password)
+            .chain(password.split(SEPARATORS))
+            .collect(),
+        None => Vec::new(),
+    }
 }
 
 /// Returns the values of secret parameters. What follows one and is no parameter itself may belong to the value.
-fn parameters(text: &str) -> Vec<&str> {
+fn parameters(text: &str, is_secret_name: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut found = Vec::new();
     let mut is_secret = false;
     for part in text.split(SEPARATORS) {
         let parameter = part.split_once(['=', ':']);
-        if let Some((name, value)) = parameter {
-            is_secret = SECRET_PARAMETERS.contains(&name.to_ascii_lowercase().as_str());
+        if let Some((name, value)) = parameter.filter(|(name, _)| !name.is_empty()) {
+            is_secret = is_secret_name(&name.to_ascii_lowercase());
             found.extend(is_secret.then_some(value));
+        } else if !is_secret && is_secret_name(&part.to_ascii_lowercase()) {
+            // A blank may follow the name.
+            is_secret = true;
         } else {
-            found.extend(is_secret.then_some(part));
+            let value = parameter.map_or(part, |(_, value)| value);
+            found.extend(is_secret.then_some(value));
         }
     }
     found
@@ -71,30 +112,36 @@ mod tests {
     #[test]
     fn secrets_are_found_in_addresses_with_mistakes() {
         for address in [
-            "postgres://u:SECRET@h/t",
-            "postgres://u:x?SECRET@h/t",
-            "postgres://u:SECRET/x@h/t",
-            "postgres:/u:SECRET@h/t",
-            "postgres:u:SECRET@h/t",
-            " postgres://u:SECRET@h/t",
-            "'postgres://u:SECRET@h/t'",
-            "--output=postgresql+psycopg2://u:SECRET@h/t",
-            "pg://u:SECRET@h",
-            "jdbc:postgresql://h/t?user=u&password=SECRET",
-            "postgres://h/t?password:SECRET",
-            "postgres://h/t?password=a&SECRET",
-            "postgres://h/t?password=SECRET&sslmode=require",
-            "postgres://h/t&password=SECRET",
-            "postgres://h/t;password=SECRET",
-            "host=h password=SECRET dbname=t",
-            "s3://AK:SECRET@bucket/k.csv",
-            "https://a.blob.core.windows.net/c/k.csv?sv=1&sig=SECRET",
-            "az://c/k.csv?sig=SECRET",
-            "s3://b/k.csv?X-Amz-Signature=SECRET",
-            "postgres://u:%53ECRET@h/t",
+            "postgres://u:hunter2x@h/t",
+            "postgres://u:x?hunter2x@h/t",
+            "postgres://u:hunter2x/x@h/t",
+            "postgres:/u:hunter2x@h/t",
+            "postgres:u:hunter2x@h/t",
+            " postgres://u:hunter2x@h/t",
+            "'postgres://u:hunter2x@h/t'",
+            "--output=postgresql+psycopg2://u:hunter2x@h/t",
+            "pg://u:hunter2x@h",
+            "jdbc:postgresql://h/t?user=u&password=hunter2x",
+            "postgres://h/t?password:hunter2x",
+            "postgres://h/t?password=a&hunter2x",
+            "postgres://h/t?password=hunter2x&sslmode=require",
+            "postgres://h/t&password=hunter2x",
+            "postgres://h/t;password=hunter2x",
+            "host=h password=hunter2x dbname=t",
+            "s3://AK:hunter2x@bucket/k.csv",
+            "https://a.blob.core.windows.net/c/k.csv?sv=1&sig=hunter2x",
+            "az://c/k.csv?sig=hunter2x",
+            "s3://b/k.csv?X-Amz-Signature=hunter2x",
+            "postgres://u:%68unter2x@h/t",
+            "postgres:/u:hunter2x@h/t?password=hunter2x",
+            "host=h password = hunter2x dbname=t",
+            "postgres:/u@h/t?sslpassword=hunter2x",
+            "https://h/t.csv?access_token=hunter2x",
+            "s3://bucket/k.csv?secret_access_key=hunter2x",
+            "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=hunter2x;EndpointSuffix=y",
         ] {
             assert!(
-                secrets(address).contains(&Cow::Borrowed("SECRET")),
+                secrets(address).contains(&Cow::Borrowed("hunter2x")),
                 "{address}"
             );
         }
@@ -108,6 +155,12 @@ mod tests {
             "scanned_by_email=a@b.example",
             "--where=comment~a: b@c",
             "postgres://postgres:postgres@h/postgres",
+            "postgres://scan:Tomato@127.0.0.1:9710/tomato?table=b2&application_name=me@farm",
+            "postgres://127.0.0.1:9710/tomato?user=scan@myserver&table=batches",
+            "https://127.0.0.1:9799/batches@farm",
+            "postgres: dump: batches@2026.csv",
+            "design: lot 1: Tomato @ house.csv",
+            "lake/key=value/batches.csv",
             "postgres://user@h/t?table=batches",
             "s3://bucket/year={year}/batches.csv",
             "https://scan.example.com:8443/api",

@@ -56,9 +56,13 @@ pub(super) fn run(
     args: &ExportArgs,
     request: &ExportRequest,
 ) -> anyhow::Result<()> {
-    let plan = plan(context, args, request)?;
+    let range = match args.source.archive.as_deref() {
+        Some(path) => BatchSource::open(context, Some(path))?.limited(&request.batches.range)?,
+        None => request.batches.range,
+    };
+    let plan = plan(context, args, request, &range)?;
     lake::warn_of_cut_periods(args, request, &context.storage);
-    let description = plan.describe(&request.batches.range);
+    let description = plan.describe(&range);
     terminal::print(&conceal_credentials(&description))?;
     terminal::finish(None, &plan, None);
     Ok(())
@@ -69,6 +73,7 @@ fn plan(
     context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
+    range: &Range,
 ) -> anyhow::Result<ExportPlan> {
     let destination = &request.destination;
     let manifest = destination.manifest.as_deref();
@@ -84,8 +89,8 @@ fn plan(
     Ok(ExportPlan {
         dry_run: true,
         source,
-        range: (&request.batches.range).into(),
-        excludes_end: request.batches.range.excludes_end,
+        range: range.into(),
+        excludes_end: range.excludes_end,
         version: api.map(Api::name),
         r#where: args.selection.conditions.clone(),
         fields: fields.map(|&column| COLUMNS[column].name).collect(),

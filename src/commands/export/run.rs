@@ -1,6 +1,7 @@
 //! The run of an export: opens the outputs, fetches, publishes, and writes the manifest last.
 
 use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -92,7 +93,7 @@ async fn export(
         _ => None,
     };
     if let Some(LakePlan::UpToDate(manifest)) = &plan {
-        return up_to_date(request, &source, manifest, storage);
+        return up_to_date(args, request, &source, manifest, storage);
     }
     let (update, known) = match plan {
         Some(LakePlan::Update(update)) => (Some(*update), Vec::new()),
@@ -137,6 +138,7 @@ fn pending_list(
 
 /// Ends a run that has nothing to write.
 fn up_to_date(
+    args: &ExportArgs,
     request: &ExportRequest,
     source: &BatchSource,
     manifest: &Manifest,
@@ -156,9 +158,9 @@ fn up_to_date(
     }
     // A killed run may have written everything except the marker.
     let marker = request.destination.success_marker.as_deref();
-    if marker.is_some_and(|marker| !lake::exists(marker, storage)) {
-        write_success_marker(&request.destination, storage)?;
-    }
+    let marker =
+        marker.filter(|marker| args.output.success_marker && !lake::exists(marker, storage));
+    write_success_marker(marker, storage)?;
     let conclusion = format!(
         "nothing has changed: {} is up to date ({} in {})",
         request.destination.name(),
@@ -170,9 +172,9 @@ fn up_to_date(
     Ok(())
 }
 
-/// Writes the file that marks a complete export, if requested.
-fn write_success_marker(destination: &Destination, storage: &Storage) -> Result<(), Failure> {
-    let Some(path) = &destination.success_marker else {
+/// Writes the file that marks a complete export, if there is to be one.
+fn write_success_marker(path: Option<&Path>, storage: &Storage) -> Result<(), Failure> {
+    let Some(path) = path else {
         return Ok(());
     };
     let output = storage.create(&Location::new(Some(path))?, Compression::None, false)?;
@@ -188,6 +190,8 @@ struct OpenOutputs {
     manifest: Option<Draft>,
     /// What `--only-changed` rewrites, and the digest of the lake after that; `None` for everything.
     part: Option<(LakePart, SetDigest)>,
+    /// The file that marks a complete export.
+    success_marker: Option<PathBuf>,
 }
 
 impl OpenOutputs {
@@ -200,6 +204,9 @@ impl OpenOutputs {
         pending: Option<Pending>,
     ) -> Result<Self, Failure> {
         let range = source.limited(&request.batches.range)?;
+        // A marker of an earlier run must not outlive what it stands for.
+        let marker = request.destination.success_marker.as_deref();
+        let marker = marker.filter(|path| args.output.success_marker || path.is_file());
         let info = Arc::new(ExportInfo {
             range: range.describe(),
             filters: filters(args),
@@ -240,8 +247,7 @@ impl OpenOutputs {
             };
             (table, false)
         } else if let Some(template) = destination.template.clone() {
-            let marker = destination.success_marker.as_deref();
-            let marker = marker.map(|path| Location::new(Some(path))).transpose()?;
+            let success_marker = marker.map(|path| Location::new(Some(path)));
             let options = PartitionOptions {
                 compression: destination.compression,
                 no_clobber,
@@ -251,7 +257,7 @@ impl OpenOutputs {
                 only: part.as_ref().map(|(part, _)| part.names.clone()),
                 crops: crops.unwrap_or_else(|| Crops::new(&template)),
                 pending,
-                success_marker: marker,
+                success_marker: success_marker.transpose()?,
             };
             let writer = PartitionedWriter::new(template, options, storage)?;
             (ExportSink::Many(Box::new(writer)), false)
@@ -287,6 +293,7 @@ impl OpenOutputs {
             live,
             manifest: draft,
             part,
+            success_marker: marker.map(Path::to_path_buf),
         })
     }
 
@@ -378,7 +385,7 @@ impl OpenOutputs {
                 "everything was written, but the list of pending changes could not be removed",
             )?;
         }
-        let marked = write_success_marker(destination, storage);
+        let marked = write_success_marker(self.success_marker.as_deref(), storage);
         marked.context("the export was written, but `_SUCCESS` was not")?;
         for note in format_notes(&report) {
             terminal::note(&note);
