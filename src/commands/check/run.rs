@@ -91,6 +91,7 @@ pub(crate) async fn check_service(
         ),
     )?;
     let mut check = VersionCheck {
+        source,
         api: source.options.api,
         results,
         connected: false,
@@ -98,7 +99,7 @@ pub(crate) async fn check_service(
         missing: BothVersions::default(),
     };
     for version in [Version::V2, Version::V1] {
-        if !check.check_version(service, version).await? {
+        if !check.check_version(version).await? {
             return Ok(None);
         }
     }
@@ -131,6 +132,7 @@ fn skip_probe(results: &mut CheckResults, why: &str) -> anyhow::Result<()> {
 
 /// Checks both API versions.
 struct VersionCheck<'a> {
+    source: &'a ServiceSource,
     api: Api,
     results: &'a mut CheckResults,
     connected: bool,
@@ -140,12 +142,14 @@ struct VersionCheck<'a> {
 
 impl VersionCheck<'_> {
     /// Checks one version; returns false if there is no point in checking the other.
-    async fn check_version(&mut self, service: &Service, version: Version) -> anyhow::Result<bool> {
+    async fn check_version(&mut self, version: Version) -> anyhow::Result<bool> {
+        let service = &*self.source.service;
         let (auth, first) = match version {
             Version::V1 => ("auth v1", "batches v1"),
             Version::V2 => ("auth v2", "batches v2"),
         };
-        let token = match request_token(service, version).await {
+        let token = self.retry(|attempt| request_token(service, version, attempt));
+        let token = match token.await {
             Err(error) if !self.connected && has_no_connection(&error) => {
                 report_no_connection(self.results, service.base_url(), error)?;
                 return Ok(false);
@@ -165,7 +169,8 @@ impl VersionCheck<'_> {
             }
         };
         self.results.ok(auth, "received a token")?;
-        match first_page(service, version, &token).await {
+        let page = self.retry(|attempt| first_page(service, version, &token, attempt));
+        match page.await {
             Ok((count, date)) => {
                 self.clock = self.clock.or(date);
                 let batches = text::count(count, "batch", "batches");
@@ -183,6 +188,26 @@ impl VersionCheck<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Sends a request with retries. A service that was never reached is reported at once.
+    async fn retry<T, F>(&self, attempt: impl Fn(u32) -> F) -> Result<T, ServiceError>
+    where
+        F: Future<Output = Result<T, ServiceError>>,
+    {
+        let connected = self.connected;
+        let attempt = |number| {
+            let sent = attempt(number);
+            async move {
+                match sent.await {
+                    Err(error) if !connected && has_no_connection(&error) => Ok(Err(error)),
+                    Err(error) => Err(error),
+                    Ok(answer) => Ok(Ok(answer)),
+                }
+            }
+        };
+        let policy = self.source.retry_policy();
+        policy.retry(&self.source.stats, attempt).await?
     }
 
     /// Reports that a step of `version` failed, unless an export does not depend on it.
@@ -262,8 +287,12 @@ fn report_connection(results: &mut CheckResults, base_url: &BaseUrl) -> anyhow::
     results.ok("TLS", tls)
 }
 
-async fn request_token(service: &Service, version: Version) -> Result<Secret, ServiceError> {
-    let response = service.auth(version, 1).await?;
+async fn request_token(
+    service: &Service,
+    version: Version,
+    attempt: u32,
+) -> Result<Secret, ServiceError> {
+    let response = service.auth(version, attempt).await?;
     Ok(response.token().await?.access_token)
 }
 
@@ -272,6 +301,7 @@ async fn first_page(
     service: &Service,
     version: Version,
     token: &Secret,
+    attempt: u32,
 ) -> Result<(u64, Option<SystemTime>), ServiceError> {
     // v1 returns everything that matches in one response: an hour is enough to see that it works.
     let now = Utc::now().timestamp();
@@ -280,7 +310,7 @@ async fn first_page(
         Version::V2 => Range::default(),
     };
     let request = PageRequest::new(version, &range, None);
-    let response = service.batches(&request, Some(token), 1).await?;
+    let response = service.batches(&request, Some(token), attempt).await?;
     let mut response = response.success().await?;
     let date = response.date();
     let mut splitter = Splitter::new(match version {

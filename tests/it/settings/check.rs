@@ -210,6 +210,27 @@ fn check_reports_a_failing_service_with_code_5() {
     }
 }
 
+#[test]
+fn check_tries_again_if_the_service_is_busy() {
+    let asked_before = std::sync::Mutex::new(std::collections::HashSet::new());
+    let service = FakeService::start(move |asked| {
+        if asked_before.lock().unwrap().insert(asked.path().to_owned()) {
+            return Answer::error(503, "busy");
+        }
+        match asked.path() {
+            path if path.ends_with("/auth") => token(),
+            "/v1/batches" => Answer::ok("[]"),
+            _ => Answer::ok(page(&[""; 0], None)),
+        }
+    });
+    let mut command = trayscan(&["check"]);
+    command.service(&service).output().expect(0);
+    assert_eq!(service.requests().len(), 8);
+    let busy = FakeService::start(|_| Answer::error(503, "busy"));
+    let mut command = trayscan(&["check", "--retries", "0"]);
+    command.service(&busy).output().expect(5);
+}
+
 /// Starts a service with the given `Date` header.
 fn service_with_date(date: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
