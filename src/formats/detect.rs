@@ -122,7 +122,18 @@ pub(crate) fn format(extension: Option<&str>, head: &[u8]) -> Result<DetectedFor
     Ok(match (extension, first) {
         (Some("csv"), _) => DetectedFormat::Separated(b','),
         (Some("tsv"), _) => DetectedFormat::Separated(b'\t'),
-        // An array may have the extension of lines, and the reverse; the text decides.
+        (Some(extension @ ("ndjson" | "jsonl")), Some(b'[')) => {
+            return Err(ReadError::Broken {
+                place: None,
+                why: format!(
+                    "its name has the extension `.{extension}`, but it is a JSON array, not one object per line"
+                ),
+                hint: Some(
+                    "other programs go by the name: rename it to `.json`, or export it again",
+                ),
+            });
+        }
+        // Lines may have the extension of an array; the text decides.
         (Some("json"), byte) if byte != Some(&b'{') => DetectedFormat::Array,
         (_, Some(b'[')) => DetectedFormat::Array,
         // A file without content may be an export without batches.
@@ -181,6 +192,8 @@ mod tests {
         }
         assert_eq!(of("a.txt", "name  crop\n────  ────\nx     y\n"), None);
         assert_eq!(of("a.csv", "comment\n──\n─x\n"), None);
+        assert_eq!(of("a.ndjson", "[{}]"), None);
+        assert_eq!(of("a.jsonl.gz", "\n["), None);
     }
 
     #[test]

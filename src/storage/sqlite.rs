@@ -154,7 +154,14 @@ pub(crate) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
             failure(path, error)
         }
     })?;
+    let size = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, u64>(0));
+    let pages = size("page_count").and_then(|pages| Ok(pages * size("page_size")?));
+    let pages = pages.map_err(|error| failure(path, error))?;
     match found.as_str() {
+        "ok" if path.metadata().is_ok_and(|file| file.len() > pages) => Err(damage(
+            path,
+            anyhow::anyhow!("there is more after its last page"),
+        )),
         "ok" => Ok(()),
         _ => Err(damage(path, anyhow::Error::msg(found))),
     }
