@@ -340,7 +340,7 @@ async fn first_page(
 
 fn report_clock(results: &mut CheckResults, clock: Option<SystemTime>) -> anyhow::Result<()> {
     let Some(theirs) = clock else {
-        return results.ok("clock", "unknown: no response had a date");
+        return results.ok("clock", "unknown: no page with a date was received");
     };
     let ours = SystemTime::now();
     let seconds = match ours.duration_since(theirs) {

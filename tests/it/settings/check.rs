@@ -293,5 +293,5 @@ fn check_reports_clock_skew() {
     let url = service_with_date("some day");
     let args = [&["check", "--base-url", &url][..], &flags].concat();
     let last = Home::empty().run(&args).stdout;
-    assert!(last.ends_with("unknown: no response had a date\n"));
+    assert!(last.ends_with("unknown: no page with a date was received\n"));
 }
