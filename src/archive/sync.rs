@@ -210,21 +210,18 @@ impl Sync<'_> {
         since: Option<i64>,
         ranges: Vec<Range>,
     ) -> Result<(), Failure> {
-        // Pages shift while batches are added and removed, and may skip some: those are requested again.
-        let mut unseen = self.store.unseen_seconds()?;
-        unseen.retain(|second| since.is_none_or(|since| since <= *second));
-        // Problems are counted once, although these batches come again.
         let findings = std::mem::take(&mut self.findings);
-        self.ranges(ranges_around(unseen).into()).await?;
-        let knows_all = (findings.skipped, findings.held_back) == (0, 0) && self.broken.is_none();
-        // The service may filter by another date than the one of creation, or a date may have changed during the run.
-        if knows_all && self.store.has_unseen()? {
-            log::info!("some batches seem to have vanished; fetching everything again to be sure");
-            self.ranges(ranges.into()).await?;
+        let can_mark = (findings.skipped, findings.held_back) == (0, 0);
+        let ended = self.look_again(since, can_mark.then_some(ranges)).await;
+        // Problems are counted once, although the same batches came again.
+        let again = std::mem::replace(&mut self.findings, findings);
+        if can_mark && self.findings.flawed == 0 {
+            self.findings.add(again);
+        } else {
+            self.findings.skipped = self.findings.skipped.max(again.skipped);
+            self.findings.held_back = self.findings.held_back.max(again.held_back);
         }
-        if findings.flawed > 0 || findings.held_back > 0 {
-            self.findings = findings;
-        }
+        ended?;
         let why = match &self.findings {
             DataIssues { skipped: 1.., .. } => "some batches have no valid batch_id",
             DataIssues { held_back: 1.., .. } => "version 1 may have left some out",
@@ -235,6 +232,27 @@ impl Sync<'_> {
             }
         };
         log::warn!("cannot determine which batches have vanished: {why}");
+        Ok(())
+    }
+
+    /// Requests batches again that this run has not seen, and then all `ranges` if some are still missing.
+    async fn look_again(
+        &mut self,
+        since: Option<i64>,
+        ranges: Option<Vec<Range>>,
+    ) -> Result<(), Failure> {
+        // Pages shift while batches are added and removed, and may skip some.
+        let mut unseen = self.store.unseen_seconds()?;
+        unseen.retain(|second| since.is_none_or(|since| since <= *second));
+        self.ranges(ranges_around(unseen).into()).await?;
+        // The service may filter by another date than the one of creation, or a date may have changed during the run.
+        if let Some(ranges) = ranges
+            && self.broken.is_none()
+            && self.store.has_unseen()?
+        {
+            log::info!("some batches seem to have vanished; fetching everything again to be sure");
+            self.ranges(ranges.into()).await?;
+        }
         Ok(())
     }
 

@@ -184,7 +184,7 @@ impl BatchSource {
             BatchOrigin::Archive(archive) => archive.since()?.second(),
             BatchOrigin::Service(_) => None,
         };
-        // A range that ends before is not made to end before it starts.
+        // A range that ends before that stays as it is.
         let since = since.filter(|since| range.end.is_none_or(|end| *since < end));
         let start = range.start.or(since);
         Ok(Range { start, ..*range })

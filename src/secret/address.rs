@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// Endings of the names of secret parameters, in small letters.
+/// Endings of the names of secret parameters, in lower case.
 const SECRET_ENDINGS: [&str; 7] = [
     "password",
     "passwd",

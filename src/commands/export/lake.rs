@@ -574,7 +574,7 @@ pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
     if let Some(first) = strays.first() {
         log::warn!(
             "{} in the lake but not in its manifest, such as `{}`; readers of the folder will read them too: if they belong \
-             to the lake, export its whole range, and else remove them",
+             to the lake, export its whole range; otherwise remove them",
             count(strays.len() as u64, "file is", "files are"),
             text::one_line(first)
         );

@@ -300,6 +300,37 @@ fn batches_that_version_1_may_have_truncated_have_not_vanished() {
     assert_eq!(shelf.status()["vanished"], 0);
 }
 
+#[test]
+fn a_full_run_counts_problems_once() {
+    let nursery = LiveService::start();
+    nursery.state().fill("a", days(30));
+    let shelf = ArchiveFile::new();
+    shelf.complete(&nursery, &[]);
+    nursery.state().items.remove("a0007").unwrap();
+    nursery.state().edit("a0009", "number_of_images", "\"12\"");
+    let absent = Batch::new("a0010")
+        .created_at(now() - DAY)
+        .without("comment");
+    nursery.state().put("a0010", absent);
+    let ended = shelf.complete(&nursery, &["--full", "--lenient"]);
+    for says in [
+        "1 batch breaks the interface",
+        "`comment` is missing",
+        "1 vanished",
+    ] {
+        assert!(ended.stderr.contains(says), "{says}: {ended:?}");
+    }
+    // Without anything to look for again.
+    let ended = shelf.complete(&nursery, &["--full", "--lenient"]);
+    for says in [
+        "1 batch breaks the interface",
+        "`comment` is missing",
+        "0 vanished",
+    ] {
+        assert!(ended.stderr.contains(says), "{says}: {ended:?}");
+    }
+}
+
 /// Also if the service filters by another date, so that requests for the missing ones do not find them.
 #[test]
 fn batches_missed_because_pages_shifted_have_not_vanished() {
