@@ -27,7 +27,7 @@ pub(super) fn find(
     if let Some(later) = newest.later("weeks").filter(|_| !fail_on.is_empty()) {
         log::warn!("{}", later.trim_end_matches('.'));
     }
-    let has_target = || newest.present().any(|crop| crop.target.is_some());
+    let has_target = || newest.present().any(|crop| crop.target_state().is_some());
     if fail_on.contains(&FailOn::Target) && !has_target() {
         log::warn!(
             "no crop of {} has a target, so `--fail-on target` finds nothing; set targets in the config file, such as `[targets.\"Tomato\"]`",

@@ -169,6 +169,9 @@ async fn summarise(
     if is_too_large {
         terminal::note("there are too many crops and weeks to judge the crops");
     }
+    if newest.is_none() && !is_too_large && !args.fail_on.is_empty() {
+        log::warn!("no batch has a valid date, so `--fail-on` finds nothing");
+    }
     received.print_notes()?;
     let start = request.range.start.map(|start| zone.local(start));
     let alarm = alarms::find(newest, start, &args.fail_on);

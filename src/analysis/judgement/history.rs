@@ -20,6 +20,8 @@ pub(crate) struct History {
     pub(crate) step: Step,
     /// Later batches are in the future: a wrong clock must not decide which step is the newest.
     pub(crate) now: i64,
+    /// When the newest batch was created that is not in the future.
+    newest: Option<i64>,
     /// By name, which is empty for batches without a crop.
     pub(crate) crops: BTreeMap<String, CropHistory>,
     /// The number of crops, and of groups of crop and step.
@@ -43,6 +45,7 @@ impl History {
         Self {
             step,
             now,
+            newest: None,
             crops: BTreeMap::new(),
             groups: 0,
         }
@@ -66,6 +69,9 @@ impl History {
             history.place = place;
             history
         };
+        self.newest = self
+            .newest
+            .max(created.filter(|second| *second <= self.now));
         let period = created.map(|second| self.step.period(second));
         let figures = match period {
             Some(period) => history.steps.entry(period).or_insert_with(|| {
@@ -78,11 +84,11 @@ impl History {
         (self.groups <= MAX_GROUPS).then_some(history.place)
     }
 
-    /// Returns the newest step with batches that has begun, or the newest one if all are in the future.
+    /// Returns the step of the newest batch that is not in the future, or the newest step if all are.
     pub(crate) fn newest(&self) -> Option<Period> {
-        let steps = || self.crops.values().flat_map(|crop| crop.steps.keys());
-        let begun = steps().filter(|step| step.first() <= self.now);
-        begun.max().or_else(|| steps().max()).copied()
+        let steps = self.crops.values().flat_map(|crop| crop.steps.keys());
+        let newest = self.newest.map(|second| self.step.period(second));
+        newest.or_else(|| steps.max().copied())
     }
 
     /// Returns the oldest step with batches.
@@ -149,11 +155,9 @@ impl CropHistory {
         self.total.get_or_init(|| Box::new(merged(all)))
     }
 
-    /// Returns the last step up to `period`, or the last one if all are later: a date in the future does not
-    /// show when a crop was last seen.
+    /// Returns the last step up to `period`: a date in the future does not show when a crop was last seen.
     pub(crate) fn last_until(&self, period: Period) -> Option<(Period, &Figures)> {
-        let until = self.steps.range(..=period).next_back();
-        let last = until.or_else(|| self.steps.last_key_value());
+        let last = self.steps.range(..=period).next_back();
         last.map(|(period, figures)| (*period, figures))
     }
 }
@@ -181,10 +185,10 @@ mod tests {
     /// Returns the history of one batch in each of these weeks, counted from 1970.
     fn history(weeks: &[i64], now: i64) -> History {
         let mut history = History::new(Step::Week, now * WEEK);
-        let crop = history.crops.entry("Tomato".to_owned()).or_default();
+        let batch = Measurements::read(|_| None);
         for week in weeks {
-            let period = Step::Week.period(week * WEEK);
-            crop.steps.entry(period).or_default().batches = 1;
+            let place = history.add("Tomato", Some(week * WEEK), &batch);
+            assert_eq!(place, Some(0));
         }
         history
     }
@@ -215,6 +219,20 @@ mod tests {
         assert_eq!(newest(&[90, 101]), week(90));
         assert_eq!(newest(&[102, 103]), week(103), "all are in the future");
         assert_eq!(newest(&[]), None);
+    }
+
+    #[test]
+    fn a_date_later_in_the_same_step_is_in_the_future_too() {
+        let mut history = history(&[99], 100);
+        let batch = Measurements::read(|_| None);
+        let mut add = |second| {
+            let place = history.add("Tomato", Some(second), &batch);
+            assert_eq!(place, Some(0));
+            history.newest()
+        };
+        let week = |week: i64| Some(Step::Week.period(week * WEEK));
+        assert_eq!(add(100 * WEEK + 1), week(99));
+        assert_eq!(add(100 * WEEK), week(100));
     }
 
     #[test]

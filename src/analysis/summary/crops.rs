@@ -33,7 +33,7 @@ pub(crate) struct CropFigures {
     others: Figures,
     limit: usize,
     zone: Zone,
-    /// The first weeks that may be compared with the newest one: if that has begun, and if it is in the future.
+    /// The first weeks that may be compared with the newest one, for batches up to now and for those in the future.
     first_weeks: [Option<Period>; 2],
     /// The number of groups of crop and week at which old weeks are merged.
     max_groups: usize,
@@ -68,11 +68,9 @@ impl CropFigures {
     }
 
     fn add_measured(&mut self, name: &str, measurements: &Measurements) {
-        let week = measurements.created.as_ref().map(|created| {
-            let local = self.zone.local(created.second);
-            self.history.step.period(local)
-        });
-        let week = week.filter(|week| self.is_recent(*week));
+        let created = measurements.created.as_ref();
+        let created = created.map(|created| self.zone.local(created.second));
+        let created = created.filter(|created| self.is_recent(*created));
         let name = distinct_name(name);
         let crops = &self.history.crops;
         // Batches without a crop have an empty name, and always their own row.
@@ -82,17 +80,16 @@ impl CropFigures {
             return;
         }
         // The number of groups is limited here.
-        let _ = self
-            .history
-            .add(&name, week.map(Period::first), measurements);
+        let _ = self.history.add(&name, created, measurements);
         if self.history.groups > self.max_groups {
             self.merge_old();
         }
     }
 
-    /// Returns whether a week may be the newest, or be compared with it.
-    fn is_recent(&mut self, week: Period) -> bool {
-        let first = &mut self.first_weeks[usize::from(week.first() > self.history.now)];
+    /// Returns whether the week of a batch may be the newest, or be compared with it.
+    fn is_recent(&mut self, created: i64) -> bool {
+        let week = self.history.step.period(created);
+        let first = &mut self.first_weeks[usize::from(created > self.history.now)];
         let is_recent = first.is_none_or(|first| first <= week);
         if is_recent {
             let before = (0..TRAILING).fold(week, |week, _| week.previous());
