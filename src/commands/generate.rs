@@ -185,7 +185,7 @@ const VARIABLES: [Entry; 8] = [
     ),
     (
         "SOURCE_DATE_EPOCH",
-        "The time to print as the time of the report, in seconds since 1970, for reproducible output.",
+        "The time of the report, in seconds since 1970, for reproducible output. Later batches are in the future.",
         &["report"],
     ),
     (

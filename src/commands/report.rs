@@ -158,6 +158,7 @@ async fn write_report(
     let profile_name =
         Some(settings.profile.clone()).filter(|name| !name.is_empty() && name != "default");
     let is_service = args.source.archive.is_none() && !service.sandbox;
+    let odd_images = data.total().odd_images;
     let info = ReportInfo {
         title: args.title.clone(),
         profile: profile_name.filter(|_| is_service),
@@ -174,8 +175,8 @@ async fn write_report(
         conditions: conditions(args),
         version: received.pages.version().map(|version| version.to_string()),
         has_emails: args.emails,
-        noticed: noticed(counts, issues, received.incomplete()?),
-        has_left_out: counts.conflicts > 0 || issues.flawed > 0,
+        noticed: noticed(counts, issues, odd_images, received.incomplete()?),
+        has_left_out: counts.conflicts > 0 || issues.flawed > 0 || odd_images > 0,
     };
     let page = report::render(&mut data, &info, &settings.targets)?;
     output.write_all(page.as_bytes())?;
@@ -203,7 +204,12 @@ async fn write_report(
 }
 
 /// Returns what the page says about problems with its batches.
-fn noticed(counts: &Counts, issues: &DataIssues, incomplete: Option<String>) -> Vec<(u64, String)> {
+fn noticed(
+    counts: &Counts,
+    issues: &DataIssues,
+    odd_images: u64,
+    incomplete: Option<String>,
+) -> Vec<(u64, String)> {
     let message = |number: u64, one: &str, many: &str| {
         (number > 0).then(|| (number, if number == 1 { one } else { many }.to_owned()))
     };
@@ -214,9 +220,19 @@ fn noticed(counts: &Counts, issues: &DataIssues, incomplete: Option<String>) -> 
             "batches arrived again with different content; the first version counts",
         ),
         message(
-            issues.flawed,
+            issues.skipped,
+            "batch has no valid batch_id and is not in the report",
+            "batches have no valid batch_id and are not in the report",
+        ),
+        message(
+            issues.flawed - issues.skipped,
             "batch breaks the interface; values that cannot be read count as missing",
             "batches break the interface; values that cannot be read count as missing",
+        ),
+        message(
+            odd_images,
+            "batch has a number of images that cannot be used and counts as 0 in the weighted means",
+            "batches have a number of images that cannot be used and counts as 0 in the weighted means",
         ),
     ]
     .into_iter()

@@ -37,8 +37,11 @@ pub(super) struct Attention {
     pub(super) failed: u64,
     /// The crop of these, if they are of one.
     pub(super) failed_crop: Option<String>,
-    /// Whether not all batches of the newest step were looked at.
-    pub(super) is_incomplete: bool,
+    /// How many of how many batches of the newest step were looked at, if not all.
+    pub(super) looked_at: Option<String>,
+    /// Whether any batch of the newest step needs attention, and whether any failed, including those not looked at.
+    pub(super) has_any: bool,
+    pub(super) has_failure: bool,
     /// Batches of older steps, newest first.
     pub(super) older: Vec<AttentionRow>,
     /// Whether a crop has a target.
@@ -101,6 +104,7 @@ impl Attention {
             .partition(|flagged| step.period(flagged.scan.created) == newest.period);
         let in_step = newest.present().filter_map(|crop| crop.newest);
         let in_step: u64 = in_step.map(|figures| figures.batches).sum();
+        let looked_at = data.recent.count(newest.period);
         let mut links = LinkBudget { size: 0 };
         let failed = now.iter().filter(|flagged| flagged.has_failed());
         let failed: Vec<&str> = failed.map(|flagged| flagged.scan.crop()).collect();
@@ -111,7 +115,10 @@ impl Attention {
                 let is_same = failed.iter().all(|crop| crop == first);
                 (is_same && !first.is_empty()).then(|| crop_name(first))
             }),
-            is_incomplete: data.recent.count(newest.period) < in_step,
+            looked_at: (looked_at < in_step)
+                .then(|| format!("{} of {}", thousands(looked_at), thousands(in_step))),
+            has_any: newest.present().any(|crop| crop.has_attention),
+            has_failure: newest.present().any(|crop| crop.has_failure),
             older_among: data
                 .recent
                 .has_dropped()
@@ -130,10 +137,11 @@ impl Attention {
         let mut room = MAX_ROWS;
         for crop in newest.present() {
             let mut rows = by_crop.remove(crop.name).unwrap_or_default();
-            if rows.is_empty() {
+            if rows.is_empty() && !crop.has_attention {
                 continue;
             }
-            if room == 0 {
+            // Its batches may be among those not looked at.
+            if room == 0 || rows.is_empty() {
                 attention.left_out_crops += 1;
                 continue;
             }

@@ -1,7 +1,7 @@
 //! The charts with one row per crop: what became of the cells, and how uniform the seedlings are.
 
 use super::chart::{Chart, crop_name, spread};
-use super::charts::{BoxPlot, Loss, boxes, boxes_scale, losses};
+use super::charts::{BoxPlot, Loss, Spread, boxes, boxes_scale, losses};
 use super::format::{figure, to_f64};
 use super::gather::ReportData;
 use super::outliers::usual_most;
@@ -151,8 +151,9 @@ pub(super) fn variation_chart(data: &ReportData, crops: &[&str]) -> Option<Chart
         .iter()
         .flat_map(|crop| [crop.spread.high, crop.spread.most]);
     let most = usual_most(ends).unwrap_or(0.0);
-    let (_, edge) = boxes_scale(most);
-    let beyond = plots.iter().filter(|crop| crop.spread.most > edge);
+    let (start, end) = boxes_scale(most);
+    let is_beyond = |spread: &Spread| spread.least < start || spread.most > end;
+    let beyond = plots.iter().filter(|crop| is_beyond(&crop.spread));
     let beyond = match beyond.count() as u64 {
         0 => String::new(),
         count => format!(

@@ -32,8 +32,8 @@ pub(super) struct NewestRow {
     pub(super) size: String,
     pub(super) spark: String,
     pub(super) spark_words: String,
-    /// The day of its last batch, if the newest step has none.
-    pub(super) last: Option<String>,
+    /// Says when its last batch was, if the newest step has none.
+    pub(super) absent: Option<String>,
 }
 
 /// Whether a crop meets its targets.
@@ -104,31 +104,39 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         is_unknown: crop.name.is_empty(),
         class,
         batches: thousands(figures.batches),
-        usable: usable(figures, limit),
+        usable: median(&figures.usable_rate, limit),
         arrow,
         change: judged.change.map_or_else(String::new, signed_change),
         verdict,
         target: TargetWords::of(crop),
-        germination: median(&figures.germination_rate),
+        germination: median(
+            &figures.germination_rate,
+            crop.target.and_then(|target| target.germination_rate_min),
+        ),
         gap: figure(figures.gap()),
-        variation: median(&figures.coefficient_of_variation),
-        size: median(&figures.seedling_size),
+        variation: median(
+            &figures.coefficient_of_variation,
+            crop.target
+                .and_then(|target| target.coefficient_of_variation_max),
+        ),
+        size: median(&figures.seedling_size, None),
         spark: spark(&values, limit.map(to_f64)),
         spark_words: spark_words(steps, &medians),
-        last: last.filter(|_| crop.newest.is_none()).map(day),
+        absent: crop.newest.is_none().then(|| {
+            last.map_or_else(
+                || "no batches with a date in the past".to_owned(),
+                |last| format!("no batches, last on {}", day(last)),
+            )
+        }),
     }
 }
 
-/// Returns the median usable rate, with more digits if it would look like a target that it misses.
-fn usable(figures: &Figures, target: Option<Decimal>) -> String {
-    match (figures.usable_rate.distribution.median(), target) {
+/// Returns the median, with more digits if it would look like a target that it misses.
+fn median(metric: &Metric, target: Option<Decimal>) -> String {
+    match (metric.distribution.median(), target) {
         (Some(median), Some(target)) => distinct(median, target),
         (median, _) => figure(median),
     }
-}
-
-fn median(metric: &Metric) -> String {
-    figure(metric.distribution.median())
 }
 
 /// Returns the text of a sparkline for screen readers.
@@ -213,8 +221,8 @@ pub(super) fn range_rows(data: &ReportData) -> Vec<RangeRow> {
         germination: middle(&total.germination_rate),
         usable: middle(&total.usable_rate),
         gap: figure(total.gap()),
-        variation: median(&total.coefficient_of_variation),
-        size: median(&total.seedling_size),
+        variation: median(&total.coefficient_of_variation, None),
+        size: median(&total.seedling_size, None),
     });
     rows.collect()
 }

@@ -195,21 +195,21 @@ fn range_words(data: &ReportData, info: &ReportInfo) -> String {
 }
 
 fn attention_lead(attention: &Attention, step: &str) -> String {
-    let checked = if attention.is_incomplete {
-        format!(
-            " Only the newest {} batches of the {step} were looked at.",
-            thousands(super::recent::MAX_OF_STEP as u64)
-        )
-    } else {
-        String::new()
-    };
+    let checked = attention.looked_at.as_ref();
+    let checked = checked.map_or_else(String::new, |batches| {
+        format!(" Only the newest {batches} batches of the {step} were looked at.")
+    });
     match attention.count {
         0 if !attention.crops.is_empty() => {
             format!("No batch of the newest {step} stands out, but a whole crop is down.{checked}")
         }
-        0 => format!("No batch of the newest {step} needs attention.{checked}"),
+        0 if attention.has_any => {
+            format!("Some batches of the newest {step} need attention.{checked}")
+        }
+        0 => format!("No batch of the newest {step} needs attention."),
         count => format!(
-            "{} of the newest {step}.{checked}",
+            "{}{} of the newest {step}.{checked}",
+            if checked.is_empty() { "" } else { "At least " },
             text::count(count, "batch", "batches")
         ),
     }

@@ -12,7 +12,7 @@ use crate::text::shortened;
 /// The number of batches to keep besides those of the newest step: far more than a page shows.
 pub(super) const MAX_KEPT: usize = 5000;
 /// The maximum number of batches of the newest step to keep, to limit memory.
-pub(super) const MAX_OF_STEP: usize = 20_000;
+const MAX_OF_STEP: usize = 20_000;
 
 /// The number of characters to keep of a text: far more than are shown.
 const MAX_CHARACTERS: usize = 1000;
@@ -182,11 +182,10 @@ impl Scan {
 
     /// Returns the name, shortened to one line and escaped.
     pub(super) fn name(&self) -> String {
-        if self.text(ScanText::Name).is_empty() {
-            shortened(self.text(ScanText::Id))
-        } else {
-            self.shown(ScanText::Name)
-        }
+        self.shown(match self.text(ScanText::Name) {
+            "" => ScanText::Id,
+            _ => ScanText::Name,
+        })
     }
 
     /// Returns the crop. Empty if the batch has none.
@@ -194,10 +193,11 @@ impl Scan {
         self.text(ScanText::Crop)
     }
 
-    /// Returns the link to the analysis. `None` if it is not a web link.
+    /// Returns the link to the analysis. `None` if it is not a web link, or contains an e-mail address that may not be shown.
     pub(super) fn link(&self) -> Option<String> {
         let link = self.text(ScanText::Link);
-        (!link.is_empty()).then(|| link.to_owned())
+        let has_email = link.contains('@') || link.contains("%40");
+        (!link.is_empty() && (self.has_emails || !has_email)).then(|| link.to_owned())
     }
 
     pub(super) fn comment(&self) -> String {
@@ -288,6 +288,28 @@ mod tests {
             ("crop", None, String::new())
         );
         assert_eq!((scan.comment(), scan.has_warning), ("c".to_owned(), true));
+    }
+
+    #[test]
+    fn addresses_in_ids_and_links_are_hidden() {
+        let text = |link: &str| {
+            format!(
+                r#"{{"batch_id":"a@b.example","batch_name":"","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true,"analysis_link":"{link}"}}"#
+            )
+        };
+        for (link, is_hidden) in [
+            ("https://a.example/?u=a@b.example", true),
+            ("https://a.example/?u=a%40b.example", true),
+            ("https://a.example/1", false),
+        ] {
+            let batch = Batch::read(&text(link)).batch.expect("a batch");
+            let numbers = BatchNumbers::of(&batch, &Measurements::of(&batch));
+            let scan = |has_emails| Scan::of(&batch, 0, "crop", &numbers, has_emails);
+            assert_eq!(scan(false).name(), "(e-mail hidden)");
+            assert_eq!(scan(true).name(), "a@b.example");
+            assert_eq!(scan(false).link().is_none(), is_hidden, "{link}");
+            assert_eq!(scan(true).link().as_deref(), Some(link));
+        }
     }
 
     #[test]

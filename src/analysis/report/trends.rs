@@ -177,7 +177,7 @@ fn note(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> String {
         ));
     }
     notes.push(format!(
-        "Line: median per {one} over {} {many}; band: the middle half of the batches; orange: the newest {one}. All charts have the same scale; a triangle is below it, with its number.",
+        "Line: median per {one} over {} {many}; band: the middle half of the batches; orange: the newest {one}. All charts have the same scale; a triangle is beyond it, and numbers at an edge say how far a median or a band reaches.",
         shown.len()
     ));
     if lines.iter().any(|line| line.target.is_some()) {

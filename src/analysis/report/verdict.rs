@@ -44,9 +44,9 @@ impl VerdictText {
             .into_iter()
             .partition(|crop| crop.is_down() || !crop.missed.is_empty());
         let is_judged = |crop: &&CropJudgement<'_>| crop.comparison.verdict != Verdict::TooFew;
-        let class = if !bad.is_empty() || attention.failed > 0 {
+        let class = if !bad.is_empty() || attention.has_failure {
             "bad"
-        } else if attention.count == 0 && others.iter().any(is_judged) {
+        } else if !attention.has_any && others.iter().any(is_judged) {
             "good"
         } else {
             "open"
@@ -64,15 +64,20 @@ impl VerdictText {
 /// Says how many batches need attention, and how many of them failed.
 fn attended(attention: &Attention) -> String {
     let Attention { count, failed, .. } = *attention;
+    let is_all = attention.looked_at.is_none();
+    let least = if is_all { "" } else { "At least " };
     let needs = text::count(count, "batch needs attention", "batches need attention");
     let crop = attention.failed_crop.as_ref();
     let of = crop.map_or_else(String::new, |crop| format!(" of {crop}"));
     match (count, failed) {
+        (0, _) if attention.has_any => "Some batches need attention".to_owned(),
         (0, _) => String::new(),
-        (_, 0) => needs,
-        (1, _) => format!("1 batch{of} failed"),
-        (count, failed) if count == failed => format!("{} batches{of} failed", thousands(count)),
-        _ => format!("{needs}, {}{of} failed", thousands(failed)),
+        (_, 0) => format!("{least}{needs}"),
+        (1, _) if is_all => format!("1 batch{of} failed"),
+        (count, failed) if count == failed && is_all => {
+            format!("{} batches{of} failed", thousands(count))
+        }
+        _ => format!("{least}{needs}, {}{of} failed", thousands(failed)),
     }
 }
 
@@ -108,10 +113,7 @@ fn rest(
     };
     let few = match few.as_slice() {
         [] => String::new(),
-        [crop] if crop.name.is_empty() => {
-            "the batches without a crop are too few to judge".to_owned()
-        }
-        [crop] => format!("{} has too few batches to judge", crop_name(crop.name)),
+        [crop] => format!("{} has too few batches to judge", subject(crop)),
         some => format!("{} crops have too few batches to judge", some.len()),
     };
     // Crops that were not scanned recently are not missed.
@@ -161,9 +163,17 @@ fn named(
     parts.join("; ")
 }
 
+/// Returns the subject of a sentence about a crop.
+fn subject(crop: &CropJudgement<'_>) -> String {
+    match crop.name {
+        "" => "the group without a crop".to_owned(),
+        name => crop_name(name),
+    }
+}
+
 /// Says how far a crop fell, and which target it misses.
 fn trouble(crop: &CropJudgement<'_>) -> String {
-    let name = crop_name(crop.name);
+    let name = subject(crop);
     let target = crop.missed.first();
     if crop.is_down() {
         let below = match target {
@@ -180,11 +190,7 @@ fn trouble(crop: &CropJudgement<'_>) -> String {
 }
 
 fn rise(crop: &CropJudgement<'_>) -> String {
-    format!(
-        "{} rose {}",
-        crop_name(crop.name),
-        moved(crop, Decimal::MAX)
-    )
+    format!("{} rose {}", subject(crop), moved(crop, Decimal::MAX))
 }
 
 /// Returns how far a crop moved, and to which rate. The rate differs from `limit` as shown.

@@ -89,6 +89,15 @@ pub(super) fn crop_name(name: &str) -> &str {
     }
 }
 
+/// Returns the subject of a sentence about a crop.
+fn subject(name: &str) -> &str {
+    if name.is_empty() {
+        "the group without a crop"
+    } else {
+        name
+    }
+}
+
 /// Formats a number below a million with a comma between thousands.
 fn thousands(count: usize) -> String {
     match (count / 1000, count % 1000) {
@@ -361,10 +370,7 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
         };
         let few = match few.as_slice() {
             [] => String::new(),
-            [crop] if crop.name.is_empty() => {
-                "the batches without a crop are too few to judge".to_owned()
-            }
-            [crop] => format!("{} has too few batches to judge", crop_name(crop.name)),
+            [crop] => format!("{} has too few batches to judge", subject(crop.name)),
             crops => format!("{} crops have too few batches to judge", crops.len()),
         };
         let absent = newest.crops.iter().filter(|crop| !crop.is_present());
@@ -375,7 +381,7 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
             [crop] => format!("no batches of {}", crop.name),
             crops => format!("no batches of {} crops", crops.len()),
         };
-        let rise = |crop: &Crop<'_>| format!("{} rose {}", crop_name(crop.name), moved(crop));
+        let rise = |crop: &Crop<'_>| format!("{} rose {}", subject(crop.name), moved(crop));
         sentence(newest, &[named(&up, &rise, "rose"), usual, few, absent])
     };
     let parts = [
@@ -452,7 +458,7 @@ fn moved(crop: &Crop<'_>) -> String {
 }
 
 fn trouble(crop: &Crop<'_>) -> String {
-    let name = crop_name(crop.name);
+    let name = subject(crop.name);
     let missed = crop.missed.first().map(|(field, value, limit)| {
         let (value, limit) = (in_prose(*value, *limit), shortest(*limit));
         match *field {

@@ -69,6 +69,52 @@ fn expected_crops(html: &str, crops: i64) -> String {
 }
 
 #[test]
+fn batches_that_were_not_looked_at_are_told() {
+    let batch = |number: i64, rate: &str| {
+        Batch::new(&format!("{number:06}"))
+            .created_at(MADE - number)
+            .with("crop_type", "\"Leek\"")
+            .with("avg_usable_seedling_rate", format!("\"{rate}\""))
+            .with("avg_germination_rate", "\"90.00\"")
+            .text()
+    };
+    // All are of the newest week; those that failed are the oldest, or the newest.
+    for (failed, lead, found) in [
+        (
+            27_000..27_100,
+            "Some batches need attention.",
+            "Some batches",
+        ),
+        (
+            0..100,
+            "At least 100 batches need attention, 100 of Leek failed.",
+            "At least 100",
+        ),
+    ] {
+        let rate = |number| {
+            if failed.contains(&number) {
+                "20.00"
+            } else {
+                "80.00"
+            }
+        };
+        let batches = (0..27_100).map(|number| batch(number, rate(number)));
+        let html = page(&ready(&batches.collect::<Vec<_>>()), &[]);
+        assert!(
+            reading::lead(&html).contains(lead),
+            "{}",
+            reading::lead(&html)
+        );
+        let attention = section(&html, "attention");
+        assert!(attention.contains(found), "{attention}");
+        assert!(
+            attention
+                .contains("Only the newest 25,000 of 27,100 batches of the week were looked at.")
+        );
+    }
+}
+
+#[test]
 fn long_links_do_not_make_a_long_page() {
     let link = format!("https://analysis.example/?{}", "a=1&'".repeat(390));
     let html = page(&ready(&year(1000, 1000, &link)), &["--step", "day"]);

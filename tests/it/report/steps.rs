@@ -228,6 +228,30 @@ fn a_future_batch_does_not_become_the_newest_step() {
     ];
     let expected = expected.map(|(crop, change)| (crop.to_owned(), change.to_owned()));
     assert_eq!(changes, expected);
+    // A crop that has no others was never seen.
+    let html = page(
+        &nursery([of("a", "Tomato", MADE), of("c", "Leek", MADE + 30 * DAY)]),
+        &[],
+    );
+    assert_eq!(crops(&html)[1][2], "no batches with a date in the past");
+    // The running week is the newest only if it has a batch up to now: MADE is a Wednesday.
+    let low = |id: &str| usable(id, MADE - 5 * DAY, "60.00");
+    let usual = |id: &str| usable(id, MADE - 14 * DAY, "80.00");
+    let html = page(
+        &nursery([
+            usual("a"),
+            usual("b"),
+            usual("c"),
+            low("d"),
+            low("e"),
+            low("f"),
+            usable("late", MADE + DAY, "80.00"),
+        ]),
+        &[],
+    );
+    assert_eq!(period(&html), "Week 23 (1 to 7 June 2026):");
+    assert!(lead(&html).contains("fell 20.0 points"), "{}", lead(&html));
+    assert!(section(&html, "crops").contains(note));
     // If there is nothing else, it is the newest step.
     let html = page(&nursery([sound("late", MADE + 30 * DAY)]), &[]);
     let name = "Week 28 (6 to 12 July 2026, 0 of 7 days so far):";

@@ -54,16 +54,24 @@ pub(in crate::analysis::report) fn boxes(
         svg.rectangle("box", corner, (width, 14.0), Some(&tooltip));
         let median = at(spread.median);
         svg.line("median", (median, middle - 7.0), (median, middle + 7.0));
-        if spread.most > scale.1 {
+        for (value, edge, out, anchor) in [
+            (spread.least, LEFT, -1.0, Anchor::Start),
+            (spread.most, RIGHT, 1.0, Anchor::End),
+        ] {
+            if (scale.0..=scale.1).contains(&value) {
+                continue;
+            }
             // An arrow: it extends beyond the scale.
+            let inner = edge - out;
             let corners = [
-                (RIGHT - 1.0, middle - 4.0),
-                (RIGHT + 7.0, middle),
-                (RIGHT - 1.0, middle + 4.0),
+                (inner, middle - 4.0),
+                (edge + 7.0 * out, middle),
+                (inner, middle + 4.0),
             ];
             svg.area("below", &corners, Some(&tooltip));
-            let number = tick_label((spread.most * 10.0).round() / 10.0);
-            svg.label("tick", (RIGHT - 4.0, middle - 5.0), Anchor::End, &number);
+            let number = tick_label((value * 10.0).round() / 10.0);
+            let place = (edge - 4.0 * out, middle - 5.0);
+            svg.label("tick", place, anchor, &number);
         }
     }
     svg.finish()

@@ -73,11 +73,11 @@ pub(in crate::analysis::report) fn control(
         if batch.is_outside {
             let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
             svg.area("edge now", &corners, Some(&batch.tooltip));
-            if batch.rate < scale.0 || batch.rate > scale.1 {
-                numbers.write(&mut svg, (x, y), batch.rate, batch.rate > scale.1);
-            }
         } else {
             svg.dot("mark", (x, y), 2.2, Some(&batch.tooltip));
+        }
+        if batch.rate < scale.0 || batch.rate > scale.1 {
+            numbers.write(&mut svg, (x, y), batch.rate, batch.rate > scale.1);
         }
     }
     svg.finish()

@@ -133,13 +133,22 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
             .get(*index)
             .map(|label| format!("{label}: {}", spread.words));
         let (x, y) = point(entry);
-        if spread.median < trend.scale.0 {
-            // A triangle at the edge: the value is below the scale.
-            let corners = [(x - 4.0, y - 7.0), (x + 4.0, y - 7.0), (x, y)];
+        let is_below = spread.median < trend.scale.0;
+        if is_below || spread.median > trend.scale.1 {
+            // A triangle at the edge: the value is beyond the scale.
+            let inner = if is_below { y - 7.0 } else { y + 7.0 };
+            let corners = [(x - 4.0, inner), (x + 4.0, inner), (x, y)];
             svg.area("below", &corners, tooltip.as_deref());
-            numbers.write(svg, (x, y - 4.0), spread.median, false);
+            numbers.write(svg, (x, f64::midpoint(y, inner)), spread.median, !is_below);
         } else {
             svg.dot(class, (x, y), radius, tooltip.as_deref());
+            // The band is cut off at the edge.
+            if spread.low < trend.scale.0 {
+                numbers.write(svg, (x, BOTTOM - 4.0), spread.low, false);
+            }
+            if spread.high > trend.scale.1 {
+                numbers.write(svg, (x, TOP + 4.0), spread.high, true);
+            }
         }
     }
 }
