@@ -100,7 +100,14 @@ impl Session {
                 (Err(_), Some(error)) | (Err(error), None) => return Err(error),
             };
             let sent = self.service.batches(request, Some(&token), attempt).await?;
-            match sent.success().await {
+            let result = sent.success().await;
+            let is_doubtful = match &result {
+                Err(error) if refused.is_empty() => {
+                    self.may_mean_token(error, request, &token).await
+                }
+                _ => false,
+            };
+            match result {
                 Ok(response) => {
                     self.has_worked.store(true, Ordering::Relaxed);
                     return Ok((response, permit));
@@ -108,15 +115,7 @@ impl Session {
                 Err(error) if error.refuses_token() && refused.len() < self.max_refusals() => {
                     refused.push(token);
                 }
-                // The interface does not show how a token is refused.
-                Err(error)
-                    if error.may_refuse_token(request.next_token.is_some())
-                        && refused.is_empty()
-                        && !self
-                            .known_statuses()
-                            .contains(&error.status().unwrap_or_default())
-                        && self.has_worked.swap(false, Ordering::Relaxed) =>
-                {
+                Err(error) if is_doubtful => {
                     doubtful = Some(error);
                     refused.push(token);
                 }
@@ -132,6 +131,27 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Returns whether `error` may mean that `token` expired: the interface does not show how a token is refused. So once for
+    /// each token that worked before, also if another worker has renewed it already.
+    async fn may_mean_token(
+        &self,
+        error: &ServiceError,
+        request: &PageRequest,
+        token: &Secret,
+    ) -> bool {
+        let status = error.status().unwrap_or_default();
+        if !error.may_refuse_token(request.next_token.is_some())
+            || self.known_statuses().contains(&status)
+        {
+            return false;
+        }
+        let current = self.token.lock().await;
+        let is_renewed = current
+            .as_ref()
+            .is_some_and(|current| current.secret != *token);
+        is_renewed || self.has_worked.swap(false, Ordering::Relaxed)
     }
 
     fn known_statuses(&self) -> std::sync::MutexGuard<'_, Vec<u16>> {
@@ -348,6 +368,17 @@ mod tests {
             service.request(0).await.expect("a page");
             service.request(0).await.expect_err("refused");
             let requests = "auth, batches a, batches a, auth, batches b, batches b, batches b";
+            assert_eq!(service.requests(), requests);
+        });
+        // Another worker, whose request was refused as well, gets the new token, too.
+        run(async {
+            let responses = &["token a", "200", "498", "498", "token b", "200", "200"];
+            let service = Scripted::new(2, 0, responses);
+            service.request(0).await.expect("a page");
+            let (first, second) = tokio::join!(service.request(0), service.request(0));
+            let pages = (first.expect("a page"), second.expect("a page"));
+            assert_eq!(pages.0 + pages.1, 3);
+            let requests = "auth, batches a, batches a, batches a, auth, batches b, batches b";
             assert_eq!(service.requests(), requests);
         });
         // Nothing has worked with it so far.
