@@ -26,6 +26,11 @@ impl Range {
         }
     }
 
+    /// Returns whether `second` is requested.
+    pub(crate) fn contains(&self, second: i64) -> bool {
+        self.start.is_none_or(|start| start <= second) && self.end.is_none_or(|end| second <= end)
+    }
+
     /// Parses `--start` and `--end`.
     pub(crate) fn parse(
         start: Option<&str>,

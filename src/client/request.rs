@@ -165,6 +165,10 @@ impl Http {
             };
             let path = display_path(&target);
             log::info!("{}: redirected to {path}", response.request);
+            if !request.query.is_empty() && target.query().is_none() {
+                let why = format!("the redirect to {path} drops the dates or the cursor");
+                return Err(request.failed(Fault::Broken(why)));
+            }
             redirected = Some(path.into_boxed_str());
             url = target;
         }

@@ -115,41 +115,48 @@ impl PageReader {
             Range::default()
         };
         let request = PageRequest::new(self.version, &dates, next_token.clone());
-        let result = self.fetch(&request, || {}).await;
+        let result = self.fetch(&request).await;
+        let outside_range = &self.session.outside_range;
+        if let Ok(decoded) = &result
+            && repeat_dates
+            && !outside_range.load(Ordering::Relaxed)
+            && let Some(span) = decoded.page.span()
+            && !(range.contains(span.first) && range.contains(span.last))
+        {
+            outside_range.store(true, Ordering::Relaxed);
+        }
         let has_dates = range.start.is_some() || range.end.is_some();
-        let refused = matches!(&result, Err(error) if error.refuses_batches(&[422]));
+        let refused = matches!(&result, Err(error) if error.refuses_batches(&[400, 422]));
         if !(refused && has_cursor && repeat_dates && has_dates) {
             return result;
         }
         let request = PageRequest::new(self.version, &Range::default(), next_token);
-        let accepted = || {
-            if self
-                .session
-                .dates_with_cursor
-                .swap(false, Ordering::Relaxed)
-            {
-                log::info!(
-                    "the service rejects dates together with next_token; sending next_token only"
-                );
-            }
-        };
-        match self.fetch(&request, accepted).await {
+        match self.fetch(&request).await {
             // The request without dates is refused too, so the dates were not the reason.
             Err(error) if error.refuses_batches(&EXPIRED) => result,
+            Ok(decoded)
+                if !outside_range.load(Ordering::Relaxed)
+                    && !decoded.page.created().all(|second| range.contains(second)) =>
+            {
+                log::info!("without dates, the service returns batches of other dates");
+                result
+            }
+            Ok(decoded) => {
+                let dates_with_cursor = &self.session.dates_with_cursor;
+                if dates_with_cursor.swap(false, Ordering::Relaxed) {
+                    log::info!(
+                        "the service rejects dates together with next_token; sending next_token only"
+                    );
+                }
+                Ok(decoded)
+            }
             retried => retried,
         }
     }
 
-    /// Sends the request until the page is read. Calls `accepted` when the service accepts the request.
-    async fn fetch(
-        &self,
-        request: &PageRequest,
-        accepted: impl Fn(),
-    ) -> Result<DecodedPage, ServiceError> {
-        let read = |response, permit| {
-            accepted();
-            self.read(response, permit)
-        };
+    /// Sends the request until the page is read.
+    async fn fetch(&self, request: &PageRequest) -> Result<DecodedPage, ServiceError> {
+        let read = |response, permit| self.read(response, permit);
         self.session.client.request(request, read).await
     }
 

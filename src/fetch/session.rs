@@ -17,6 +17,8 @@ pub(super) struct FetchSession {
     blank_pages: Mutex<Vec<Page>>,
     /// Whether to send the dates together with a cursor (interface, section 4, rule 4: not shown).
     pub(super) dates_with_cursor: AtomicBool,
+    /// Whether a request with dates returned batches created outside them: the service filters by another date.
+    pub(super) outside_range: AtomicBool,
     /// Number of walks started.
     walks: AtomicU64,
     /// Whether a cursor was received twice in one walk.
@@ -30,6 +32,7 @@ impl FetchSession {
             lenient,
             blank_pages: Mutex::default(),
             dates_with_cursor: AtomicBool::new(true),
+            outside_range: AtomicBool::new(false),
             walks: AtomicU64::new(0),
             is_looping: AtomicBool::new(false),
         }

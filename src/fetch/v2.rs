@@ -262,11 +262,8 @@ impl V2Walk {
     /// Returns whether a page contains batches outside the window. If so, the service does not filter by
     /// creation date, and some batches might not be in any window.
     fn is_out_of_range(&self, instants: &[Timestamp]) -> bool {
-        let Range { start, end, .. } = self.window;
-        let is_outside = |second| {
-            start.is_some_and(|start| second < start) || end.is_some_and(|end| second > end)
-        };
-        instants.iter().any(|instant| is_outside(instant.second))
+        let mut seconds = instants.iter().map(|instant| instant.second);
+        seconds.any(|second| !self.window.contains(second))
     }
 
     /// Returns whether a page goes back in time. If so, consecutive windows do not have the order of one walk

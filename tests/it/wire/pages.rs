@@ -1,5 +1,8 @@
 //! Invalid pages and batches: refused with their location, or kept with `--lenient`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::json;
 
 use super::{
@@ -291,6 +294,49 @@ fn a_cursor_that_is_always_refused_fails_with_a_clear_message() {
         let exported = export(&service, &[]).expect(6);
         let message = "the service rejects its own next_token";
         assert!(exported.has(message), "{status}: {}", exported.stderr);
+    }
+}
+
+#[test]
+fn dates_are_dropped_only_if_the_service_keeps_to_them_without() {
+    // Two pages of May; without dates, the second page may be another one.
+    let sound = |id: &str, month: u32| {
+        Batch::new(id).with(
+            "batch_creation_date",
+            format!("\"2026-{month:02}-01T06:00:00Z\""),
+        )
+    };
+    for (status, refusals, without, requests) in [
+        // The service never takes both together.
+        (400, usize::MAX, 5, [true, true, false].as_slice()),
+        (422, usize::MAX, 5, &[true, true, false]),
+        // It refused the cursor by mistake, and without dates it would return another month.
+        (422, 1, 7, &[true, true, false, true, true]),
+    ] {
+        let refused = Arc::new(AtomicUsize::new(0));
+        let service = FakeService::start(move |asked| {
+            if asked.path().ends_with("/auth") {
+                return token();
+            }
+            let has_dates = asked.query("start_date").is_some();
+            match (asked.query("next_token"), has_dates) {
+                (None, _) => Answer::ok(page(&[sound("b1", 5)], Some(&cursor(1)))),
+                (_, true) if refused.fetch_add(1, Ordering::Relaxed) < refusals => {
+                    Answer::error(status, "no")
+                }
+                (_, true) => Answer::ok(page(&[sound("b2", 5)], None)),
+                (_, false) => Answer::ok(page(&[sound("b2", without)], None)),
+            }
+        });
+        let exported = export(&service, &["--period", "2026-05"]).expect(0);
+        assert_eq!(exported.ids(), ["b1", "b2"]);
+        assert!(!exported.file.unwrap().contains("2026-07"));
+        let dates: Vec<bool> = service
+            .requests_for("/batches")
+            .iter()
+            .map(|asked| asked.query("start_date").is_some())
+            .collect();
+        assert_eq!(dates, requests, "{status}");
     }
 }
 

@@ -55,6 +55,19 @@ fn a_get_redirect_within_the_service_is_followed() {
 }
 
 #[test]
+fn a_redirect_that_drops_the_dates_is_not_followed() {
+    let service = FakeService::start(move |asked| match asked.path() {
+        "/v2/auth" => token(),
+        "/v2/batches" => Answer::redirect(307, "/v2/batches/"),
+        _ => one_page(),
+    });
+    export(&service, &["--api", "v2"]).expect(0);
+    let exported = export(&service, &["--api", "v2", "--start", "2026"]).expect(7);
+    let why = "the redirect to /v2/batches/ drops the dates or the cursor";
+    assert!(exported.stderr.contains(why), "{}", exported.stderr);
+}
+
+#[test]
 fn a_redirect_with_a_password_does_not_change_the_credentials() {
     let service = FakeService::start(|asked| match asked.path() {
         "/v2/auth" => token(),
