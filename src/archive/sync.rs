@@ -110,6 +110,8 @@ pub(crate) async fn run(
         stop,
         received: ReceivedPages::new(),
         answers: LatestAnswers::default(),
+        begun: Utc::now().timestamp(),
+        has_clock: false,
         mark: 0,
         kept: (run.clone(), coverage.clone()),
         run,
@@ -167,7 +169,10 @@ struct Sync<'a> {
     stop: Stop,
     received: ReceivedPages,
     answers: LatestAnswers,
-    /// The time the run began: nothing after it can be complete.
+    /// When the run began by the clock of this machine, and whether that of the service is known.
+    begun: i64,
+    has_clock: bool,
+    /// The time the run began by the earlier of both clocks: nothing after it can be complete.
     mark: i64,
     run: Run,
     coverage: Coverage,
@@ -182,16 +187,14 @@ struct Sync<'a> {
 
 impl Sync<'_> {
     async fn fetch(&mut self, request: &SyncRequest) -> Result<(), Failure> {
-        let begun = Utc::now().timestamp();
         let mut stop = self.stop.clone();
         tokio::select! {
             biased;
             kind = stop_signal(&mut stop) => return Err(stopped(kind)),
             greeted = self.pages.authenticate() => greeted?,
         }
-        let ahead = self.stats.clock_ahead().unwrap_or(0);
-        self.run.started = written(begun.saturating_add(ahead));
-        self.mark = self.agree_on_time(begun);
+        self.mark = self.begun;
+        self.agree_on_time();
         self.drop_future_coverage()?;
         let since = self.archive.since()?.second();
         let ranges = request.ranges(&self.coverage, since);
@@ -382,6 +385,8 @@ impl Sync<'_> {
 
     /// Adds windows with all pages stored to the coverage; `known` counts those already added.
     fn cover(&mut self, before: &Coverage, known: &mut (u32, usize)) {
+        // Some services send their time only with batches.
+        self.agree_on_time();
         let (restarts, windows) = self.pages.settled();
         if restarts != known.0 {
             self.coverage = before.clone();
@@ -440,11 +445,12 @@ impl Sync<'_> {
         }
     }
 
-    /// Returns the current time: the earlier of both clocks, because nothing in the future is complete.
-    fn agree_on_time(&self, begun: i64) -> i64 {
-        let Some(ahead) = self.stats.clock_ahead() else {
-            return begun;
+    /// Uses the earlier of both clocks once that of the service is known, because nothing in the future is complete.
+    fn agree_on_time(&mut self) {
+        let Some(ahead) = self.stats.clock_ahead().filter(|_| !self.has_clock) else {
+            return;
         };
+        self.has_clock = true;
         if ahead.unsigned_abs() > CLOCK_TOLERANCE.unsigned_abs() {
             let which = if ahead < 0 { "ahead of" } else { "behind" };
             let apart = humantime::format_duration(Duration::from_secs(ahead.unsigned_abs()));
@@ -452,7 +458,11 @@ impl Sync<'_> {
                 "the clock of this machine is {apart} {which} the service's; the archive uses the earlier one"
             );
         }
-        begun.saturating_add(ahead.min(0))
+        self.run.started = written(self.begun.saturating_add(ahead));
+        self.mark = self.begun.saturating_add(ahead.min(0));
+        if self.run.range_end.is_some() {
+            self.run.range_end = Some(written(self.mark));
+        }
     }
 
     /// Returns the time to store with batches: that of the service, if known.

@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) order: Order,
     /// The seconds by which its clock is ahead; `None` to send no `Date` header.
     pub(crate) clock: Option<i64>,
+    /// Whether only batches have a `Date` header.
+    pub(crate) clock_of_batches: bool,
     /// The number of requests for batches to answer before it starts to fail with 503.
     pub(crate) answers: Option<usize>,
     pub(crate) latency: Duration,
@@ -149,7 +151,8 @@ impl State {
             _ => Answer::error(404, "Not Found"),
         };
         let answer = answer.after(self.latency);
-        let Some(ahead) = self.clock else {
+        let is_dated = !self.clock_of_batches || asked.path().ends_with("/batches");
+        let Some(ahead) = self.clock.filter(|_| is_dated) else {
             return answer;
         };
         let time = DateTime::<Utc>::from_timestamp(now() + ahead, 0).unwrap();
@@ -178,6 +181,7 @@ impl LiveService {
             page: 10,
             order: Order::OldestFirst,
             clock: Some(0),
+            clock_of_batches: false,
             answers: None,
             latency: Duration::ZERO,
             has_v2: true,

@@ -116,15 +116,17 @@ fn covered_through(shelf: &ArchiveFile) -> i64 {
 
 #[test]
 fn coverage_ends_at_the_earlier_of_two_clocks() {
-    for (ahead, warned, end) in [
-        (Some(0), None, 0),
-        (None, None, 0),
-        (Some(20), None, 0),
-        (Some(3 * DAY), Some("behind"), 0),
-        (Some(-3 * DAY), Some("ahead of"), -3 * DAY),
+    for (ahead, only_batches, warned, end) in [
+        (Some(0), false, None, 0),
+        (None, false, None, 0),
+        (Some(20), false, None, 0),
+        (Some(3 * DAY), false, Some("behind"), 0),
+        (Some(-3 * DAY), false, Some("ahead of"), -3 * DAY),
+        (Some(-3 * DAY), true, Some("ahead of"), -3 * DAY),
     ] {
         let nursery = a_year();
         nursery.state().clock = ahead;
+        nursery.state().clock_of_batches = only_batches;
         let shelf = ArchiveFile::new();
         let before = now();
         let ended = shelf.complete(&nursery, &[]);
