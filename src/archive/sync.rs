@@ -254,6 +254,7 @@ impl Sync<'_> {
             && self.store.has_unseen()?
         {
             log::info!("some batches seem to have vanished; fetching everything again to be sure");
+            self.pages.walk_sequentially();
             self.ranges(ranges.into()).await?;
         }
         Ok(())

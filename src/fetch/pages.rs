@@ -146,6 +146,12 @@ impl Pages {
         pages
     }
 
+    /// Fetches further ranges in one sequential walk each, which also returns batches that have no date for the service.
+    pub(crate) fn walk_sequentially(&mut self) {
+        self.options.workers = 1;
+        self.options.order = PageOrder::AsReceived;
+    }
+
     /// Requests a token, before any other request.
     pub(crate) async fn authenticate(&mut self) -> Result<(), Failure> {
         self.choose_version().await?;
@@ -408,9 +414,13 @@ impl Pages {
     /// Gives up windows and walks the whole range page by page. Batches received before are dropped as
     /// duplicates.
     fn restart(&mut self, why: &str) {
+        let mut issues = DataIssues::default();
         if self.is_v1() {
-            log::warn!(
-                "version 1 returns some batches for no date, so the whole range was requested again; it may have returned only some of these"
+            // What was returned before the restart remains incomplete.
+            (issues.held_back, issues.crowded) =
+                (self.issues.held_back, self.issues.crowded.take());
+            issues.add_truncated(
+                "version 1 returns some batches for no date, so the whole range was requested again; it may have returned only some of these".to_owned(),
             );
         } else {
             log::info!("fetching one page after another: {why}");
@@ -421,7 +431,7 @@ impl Pages {
         self.planner = None;
         self.first_page.clear();
         self.fetched.clear();
-        self.issues = DataIssues::default();
+        self.issues = issues;
         self.queue.push(self.range, WalkMode::Full);
     }
 }

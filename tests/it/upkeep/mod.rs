@@ -359,6 +359,32 @@ fn batches_missed_are_found(difference: i64) {
 }
 
 #[test]
+fn batches_without_a_date_for_the_service_have_not_vanished() {
+    for (api, words) in [
+        ("v2", "0 vanished"),
+        ("v1", "cannot determine which batches have vanished"),
+    ] {
+        let nursery = LiveService::start();
+        let hours = |count: i64| (0..count).map(|hour| now() - 30 * DAY - hour * 3600);
+        nursery.state().order = Order::NewestFirst;
+        nursery.state().page = 50;
+        nursery.state().fill("a", hours(1500));
+        let items = nursery.state().items.len();
+        let shelf = ArchiveFile::new();
+        shelf.complete(&nursery, &["--parallel", "1"]);
+        // They are not on the first page, so no window shows that they exist.
+        for (_, item) in nursery.state().items.iter_mut().skip(100).step_by(50) {
+            item.compared = None;
+        }
+        nursery.state().v1_limit = Some(1000);
+        let ended = shelf.complete(&nursery, &["--full", "--parallel", "1", "--api", api]);
+        assert!(ended.stderr.contains(words), "{api}: {ended:?}");
+        assert_eq!(shelf.status()["vanished"], 0, "{api}");
+        assert_eq!(nursery.state().items.len(), items);
+    }
+}
+
+#[test]
 fn hostile_text_is_stored_unchanged() {
     let nursery = LiveService::start();
     let hostile = [
