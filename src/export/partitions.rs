@@ -23,7 +23,7 @@ use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::storage::cleanup::Folders;
 use crate::storage::cloud::{ObjectAddress, Upload};
 use crate::storage::output::FinishedOutput;
-use crate::storage::path::{folder_of, follow_links, resolved};
+use crate::storage::path::{existing_folder, folder_of, follow_links, resolved};
 use crate::storage::temp_file::PartFiles;
 use crate::storage::{self, Compression, EncodedOutput, Location, Storage};
 
@@ -117,7 +117,7 @@ impl PartitionedWriter {
                 Upload::begin(&address, false, true, storage)?;
                 std::env::temp_dir()
             }
-            None => existing(&folder),
+            None => existing_folder(&folder),
         };
         let spill_file =
             tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
@@ -375,16 +375,9 @@ fn for_each_batch(
     Ok(())
 }
 
-/// Returns the nearest existing parent of `folder`.
-fn existing(folder: &Path) -> PathBuf {
-    let found = folder.ancestors().find(|folder| folder.is_dir());
-    let found = found.filter(|folder| !folder.as_os_str().is_empty());
-    found.unwrap_or(Path::new(".")).to_owned()
-}
-
 /// Fails if `folder` does not exist and cannot be created, or is not writable.
 pub(crate) fn check_folder(folder: &Path) -> Result<(), Failure> {
-    let folder = existing(folder);
+    let folder = existing_folder(folder);
     storage::check_folder(&folder).map_err(|error| cannot_write(&folder, error))
 }
 

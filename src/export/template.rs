@@ -3,6 +3,7 @@
 mod hive_folders;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use chrono::{Datelike as _, NaiveDate};
 use crate::batch::range::written;
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
 use crate::error::Failure;
+use crate::storage::cloud::ObjectAddress;
+use crate::storage::path::existing_folder;
 use crate::text;
 pub(crate) use hive_folders::HiveFolders;
 
@@ -274,11 +277,16 @@ impl DateGap {
     }
 }
 
-/// The names of crops in file names. Each crop has one name, which is unique on any file system.
+/// The names of crops in file names. Each crop has one name, which is unique also on a disk that ignores case.
 pub(crate) struct Crops {
     names: HashMap<String, String>,
-    /// In lower case: many file systems ignore case.
+    /// In lower case.
     taken: HashSet<String>,
+    /// The names of the missing value, in lower case.
+    reserved: Vec<String>,
+    folder: PathBuf,
+    /// Whether the files are on a disk that ignores case, once it matters.
+    ignores_case: OnceCell<bool>,
 }
 
 impl Crops {
@@ -288,10 +296,25 @@ impl Crops {
         let null = |index| template.null(index).to_lowercase();
         let crops = template.parts.iter().enumerate();
         let crops = crops.filter(|(_, part)| **part == TemplatePart::Value(Placeholder::CropType));
+        let reserved: Vec<String> = crops.map(|(index, _)| null(index)).collect();
         Self {
             names: HashMap::new(),
-            taken: crops.map(|(index, _)| null(index)).collect(),
+            taken: reserved.iter().cloned().collect(),
+            reserved,
+            folder: template.folder(),
+            ignores_case: OnceCell::new(),
         }
+    }
+
+    /// Returns whether another crop has this name.
+    fn is_taken(&self, name: &str) -> bool {
+        let lower = name.to_lowercase();
+        let is_other = || {
+            self.reserved.contains(&lower)
+                || self.names.values().any(|other| other == name)
+                || *self.ignores_case.get_or_init(|| ignores_case(&self.folder))
+        };
+        self.taken.contains(&lower) && is_other()
     }
 
     /// Continues with existing names.
@@ -318,14 +341,32 @@ impl Crops {
             let plain = safe(crop).into_owned();
             let mut name = plain.clone();
             let mut attempt = 0;
-            while !self.taken.insert(name.to_lowercase()) {
+            while self.is_taken(&name) {
                 name = marked(&plain, crop, attempt);
                 attempt += 1;
             }
+            self.taken.insert(name.to_lowercase());
             self.names.insert(crop.to_owned(), name);
         }
         &self.names[crop]
     }
+}
+
+/// Returns whether `folder`, or the nearest parent that exists, is on a disk that ignores case. If nothing can be written there,
+/// it may be.
+fn ignores_case(folder: &Path) -> bool {
+    if matches!(ObjectAddress::parse(&folder.join("a")), Ok(Some(_))) {
+        return false;
+    }
+    let mut builder = tempfile::Builder::new();
+    let probe = builder
+        .prefix(".trayscan-case-")
+        .tempfile_in(existing_folder(folder));
+    probe.map_or(true, |probe| {
+        let name = probe.path().file_name().unwrap_or_default();
+        let upper = name.to_string_lossy().to_uppercase();
+        probe.path().with_file_name(upper).exists()
+    })
 }
 
 /// Encodes `value` as a file name that is valid and unambiguous on any system. Other characters are written
@@ -609,10 +650,17 @@ mod tests {
         }
     }
 
+    fn without_case(template: &Template) -> Crops {
+        Crops {
+            ignores_case: OnceCell::from(true),
+            ..Crops::new(template)
+        }
+    }
+
     #[test]
     fn a_crop_has_one_name_and_the_first_keeps_its_own() {
         let names = template("{crop_type}/{year}.csv");
-        let mut crops = Crops::new(&names);
+        let mut crops = without_case(&names);
         let mut folder = |date: &str, crop: &str| {
             let name = names.name(&batch(date, crop), &mut crops);
             name.rsplit_once('/').expect("a folder").0.to_owned()
@@ -638,11 +686,31 @@ mod tests {
     }
 
     #[test]
+    fn where_case_counts_a_name_depends_on_its_crop_alone() {
+        let names = template("{crop_type}.csv");
+        let mut crops = Crops {
+            ignores_case: OnceCell::from(false),
+            ..Crops::new(&names)
+        };
+        for (crop, expected) in [
+            ("Tomato", "Tomato.csv"),
+            ("tomato", "tomato.csv"),
+            ("TOMATO", "TOMATO.csv"),
+        ] {
+            let batch = batch("2026-05-01T06:00:00Z", &format!("{crop:?}"));
+            assert_eq!(names.name(&batch, &mut crops), expected);
+        }
+        let unknown = batch("2026-05-01T06:00:00Z", r#""Unknown""#);
+        let name = names.name(&unknown, &mut crops);
+        assert!(name.starts_with("Unknown~"), "{name}");
+    }
+
+    #[test]
     fn no_crop_has_the_name_of_another_with_its_mark() {
         let names = template("{crop_type}.csv");
         let date = "2026-05-01T06:00:00Z";
         let marked = {
-            let mut crops = Crops::new(&names);
+            let mut crops = without_case(&names);
             let mut name = |crop: &str| names.name(&batch(date, crop), &mut crops);
             name(r#""tomato""#);
             name(r#""Tomato""#)
@@ -661,7 +729,7 @@ mod tests {
         ];
         // In any order.
         for first in 0..crops.len() {
-            let mut known = Crops::new(&names);
+            let mut known = without_case(&names);
             let mut taken = HashSet::new();
             for crop in crops[first..].iter().chain(&crops[..first]) {
                 let name = names.name(&batch(date, &format!("{crop:?}")), &mut known);

@@ -241,8 +241,7 @@ pub fn template(data: &[u8]) {
     for (crop, batch) in &batches {
         let name = alone.name(batch, &mut crops);
         check_name(&name);
-        // Many file systems ignore case.
-        let before = names.insert(name.to_lowercase(), crop);
+        let before = names.insert(name.clone(), crop);
         assert_eq!(before, None, "{crop:?} and {before:?} are both {name:?}");
         let path = template.name(batch, &mut crops);
         let texts = template.texts().concat();

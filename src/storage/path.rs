@@ -49,6 +49,13 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
+/// Returns the nearest existing parent of `folder`.
+pub(crate) fn existing_folder(folder: &Path) -> PathBuf {
+    let found = folder.ancestors().find(|folder| folder.is_dir());
+    let found = found.filter(|folder| !folder.as_os_str().is_empty());
+    found.unwrap_or(Path::new(".")).to_owned()
+}
+
 /// Returns whether both paths lead to the same file, through links or different names. It need not exist.
 pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
     match (left.canonicalize(), right.canonicalize()) {

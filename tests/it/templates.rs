@@ -114,37 +114,38 @@ fn crops_that_differ_only_in_case_have_distinct_file_names() {
         ("\"Unknown\"", "2025"),
         ("null", "2025"),
     ];
-    let service = service_with(&crops);
     let folder = TempDir::new().unwrap();
     let template = folder.path().join("crop={crop_type}/{year}.json");
     let args = ["-o", template.to_str().unwrap()];
-    export(&service, &args).expect(0);
-    let files = files(folder.path());
-    let folders: BTreeSet<&str> = files
-        .keys()
-        .map(|name| name.split_once('/').unwrap().0)
-        .collect();
-    let folded: BTreeSet<String> = folders.iter().map(|name| name.to_lowercase()).collect();
-    assert_eq!((folders.len(), folded.len()), (6, 6), "{files:?}");
-    // The first spelling keeps its name, and no crop takes the name for null.
-    for name in [
-        "crop=tomato",
-        "crop=Leek",
-        "crop=__HIVE_DEFAULT_PARTITION__",
-    ] {
-        assert!(folders.contains(name), "{files:?}");
+    export(&service_with(&crops), &args).expect(0);
+    let found = files(folder.path());
+    let batches = || found.values().map(|path| read(path));
+    assert_eq!(batches().map(|batches| batches.len()).sum::<usize>(), 8);
+    for batches in batches() {
+        let is_same = |batch: &Value| batch["crop_type"] == batches[0]["crop_type"];
+        assert!(batches.iter().all(is_same));
     }
-    let mut found = 0;
-    for path in files.values() {
-        let batches = read(path);
-        found += batches.len();
-        assert!(
-            batches
-                .iter()
-                .all(|batch| batch["crop_type"] == batches[0]["crop_type"])
-        );
+    if cfg!(target_os = "linux") {
+        let folders: BTreeSet<&str> = found
+            .keys()
+            .map(|name| name.split_once('/').unwrap().0)
+            .collect();
+        // No crop takes the name for null.
+        let expected = [
+            "crop=Leek",
+            "crop=TOMATO",
+            "crop=Tomato",
+            "crop=Unknown",
+            "crop=__HIVE_DEFAULT_PARTITION__",
+            "crop=tomato",
+        ];
+        assert!(folders.iter().eq(&expected), "{folders:?}");
+        // In another order, the files are the same.
+        let mut reversed = crops;
+        reversed.reverse();
+        export(&service_with(&reversed), &args).expect(0);
+        assert!(files(folder.path()).keys().eq(found.keys()));
     }
-    assert_eq!(found, 8);
 }
 
 /// A service with a batch for each crop and year.
