@@ -144,7 +144,8 @@ use one of these forms:
     2026-05-01, 2026-05, 2026       a day, month or year
     2026-W18, 2026-Q2               an ISO week, a quarter
     today, yesterday                a day
-    this-week, last-week            that week; also -month, -quarter and -year
+    this-week, last-week, this-month, last-month, this-quarter, last-quarter,
+    this-year, last-year            that period
     90m, 12h, 7d, 2w, 3mo, 1y       that long ago (m is minutes, mo is months)";
 
 const PERIOD_FORMS: &str = "\
@@ -152,7 +153,8 @@ use one of these forms:
     2026-05-01, 2026-05, 2026       a day, month or year
     2026-W18, 2026-Q2               an ISO week, a quarter
     today, yesterday                a day
-    this-week, last-week            that week; also -month, -quarter and -year";
+    this-week, last-week, this-month, last-month, this-quarter, last-quarter,
+    this-year, last-year            that period";
 
 impl Problem {
     /// Refuses `word` as the value of `flag`.

@@ -22,7 +22,7 @@ pub(crate) struct SelectionArgs {
     /// where upper and lower case differ.
     ///
     /// `FIELD=A,B,C` matches any of several values, and `FIELD!=A,B,C` none of them. In both, `\,` is a comma
-    /// in a value, `\\` a backslash, and `\=` an equals sign at its start. Spaces count, except around OP.
+    /// in a value, `\\` a backslash, and `\=` an equals sign at its start. Spaces in a value count, but OP may have spaces on both sides.
     ///
     /// Dates have the forms of --start. A period is meant as a whole: `=2026-10-22` is that day, `>2026-10-22`
     /// is after its end, and `<=2026-10` is up to the end of that month.

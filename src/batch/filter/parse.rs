@@ -28,6 +28,7 @@ impl Condition {
         };
         let end = bare.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
         let (name, rest) = bare.split_at(end.unwrap_or(bare.len()));
+        let is_spaced = rest.starts_with(char::is_whitespace);
         let rest = rest.trim_start();
         let operator = OPERATORS.iter().find(|(sign, _)| rest.starts_with(sign));
         let Some((sign, operator)) = operator else {
@@ -48,7 +49,17 @@ impl Condition {
             return Err(refuse(mistake("the field is missing")));
         }
         let column = field(name)?;
-        let value = rest[sign.len()..].trim_start();
+        let value = match &rest[sign.len()..] {
+            // A space in `comment= a` counts; in `comment = a`, it does not.
+            value
+                if COLUMNS[column].kind == FieldType::Text
+                    && !is_spaced
+                    && !value.trim().is_empty() =>
+            {
+                value
+            }
+            value => value.trim_start(),
+        };
         let spelling = Spelling {
             column,
             sign,

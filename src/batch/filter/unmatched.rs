@@ -165,7 +165,9 @@ impl ConditionResult {
         };
         match values.len() {
             0 => None,
-            1 if COLUMNS[self.condition.column].kind == FieldType::Boolean => {
+            1 if COLUMNS[self.condition.column].kind == FieldType::Boolean
+                && matches!(self.condition.test, Test::AnyOf(_)) =>
+            {
                 Some(format!("{field} is always {}", quoted(&values)))
             }
             1 => Some(format!("the nearest {field} is {}", quoted(&values))),
@@ -324,7 +326,7 @@ mod tests {
     }
 
     /// A condition, the values that its field had, and what is told.
-    const NEAREST: [(&str, &str, &str); 14] = [
+    const NEAREST: [(&str, &str, &str); 15] = [
         (
             "crop_type=tomato",
             CROPS,
@@ -375,6 +377,7 @@ mod tests {
         ("crop_type!=", "null", "crop_type is always null"),
         ("crop_type~x", "null", "crop_type is always null"),
         ("warnings", "false", "warnings is always `false`"),
+        ("warnings>true", "true", "the nearest warnings is `true`"),
     ];
     const CROPS: &str = "\"Tomato\" \"Leek\" null \"Potato\" \"Tomato\"";
     const RATES: &str = "\"9.50\" \"87.50\" null";

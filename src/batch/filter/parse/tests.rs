@@ -95,12 +95,16 @@ fn a_list_matches_any_of_its_values_or_none() {
         ("comment!=a,b", "a", false),
         ("comment!=a,b", "b", false),
         ("comment!=a,b", "c", true),
-        // Blanks count, except beside the operator.
+        // Blanks count, except on both sides of the operator.
         ("comment=a, b", "b", false),
         ("comment=a, b", " b", true),
         ("comment=a ", "a", false),
         ("comment=a ", "a ", true),
         ("comment = a", "a", true),
+        ("comment= a", "a", false),
+        ("comment= a", " a", true),
+        ("comment!= a", " a", false),
+        ("comment =  a", "a", true),
         ("comment=\\ a", " a", true),
         // Escapes.
         ("comment=a\\,b", "a,b", true),
