@@ -8,93 +8,87 @@ use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::batch::{BATCH_NAME, Batch};
 use crate::text::shortened;
 
-/// What may be wrong with a batch, in the order of the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum QualityCheck {
-    RateBeyond,
-    MoreUsableThanGerminated,
-    Germination,
-    Usability,
-    GerminationRate,
-    UsableRate,
-    NoImages,
-    Beyond,
-    PartlyEmpty,
-    Empty,
-    NoCrop,
-    NoDate,
-    FromTheFuture,
-}
+/// Whether a batch of this crop has an issue, at this time.
+type Check = fn(&BatchNumbers, &str, i64) -> bool;
 
-/// Each check with its text for one batch, and for several.
-const CHECKS: [(QualityCheck, &str, &str); 13] = [
+/// What may be wrong with a batch, in the order of the page: the check, and its text for one batch and for several.
+const CHECKS: [(Check, &str, &str); 13] = [
     (
-        QualityCheck::RateBeyond,
+        |batch, _, _| {
+            let mut rates = [batch.germination_rate, batch.usable_rate]
+                .into_iter()
+                .flatten();
+            rates.any(|rate| !is_percentage(rate))
+        },
         "batch has a rate below 0 or above 100 %",
         "batches have a rate below 0 or above 100 %",
     ),
     (
-        QualityCheck::MoreUsableThanGerminated,
+        |batch, _, _| {
+            is_more(batch.usable, batch.germinated)
+                || is_more(batch.usable_rate, batch.germination_rate)
+        },
         "batch has more usable seedlings than germinated ones",
         "batches have more usable seedlings than germinated ones",
     ),
     (
-        QualityCheck::Germination,
+        |batch, _, _| does_not_add_up(batch.cells, batch.germinated, batch.not_germinated),
         "batch has germinated and not germinated seedlings that do not add up to its cells",
         "batches have germinated and not germinated seedlings that do not add up to their cells",
     ),
     (
-        QualityCheck::Usability,
+        |batch, _, _| does_not_add_up(batch.cells, batch.usable, batch.not_usable),
         "batch has usable seedlings and other cells that do not add up to its cells",
         "batches have usable seedlings and other cells that do not add up to their cells",
     ),
     (
-        QualityCheck::GerminationRate,
+        |batch, _, _| is_another_rate(batch.germination_rate, batch.germinated, batch.cells),
         "batch has a germination rate that does not match its germinated seedlings per cell",
         "batches have a germination rate that does not match their germinated seedlings per cell",
     ),
     (
-        QualityCheck::UsableRate,
+        |batch, _, _| is_another_rate(batch.usable_rate, batch.usable, batch.cells),
         "batch has a usable rate that does not match its usable seedlings per cell",
         "batches have a usable rate that does not match their usable seedlings per cell",
     ),
     (
-        QualityCheck::NoImages,
+        |batch, _, _| batch.images == Some(ExactValue::Hundredths(0)) && !batch.is_empty(),
         "batch has measurements but no images",
         "batches have measurements but no images",
     ),
     (
-        QualityCheck::Beyond,
+        |batch, _, _| batch.has_beyond,
         "batch has a value with more than 15 digits before the decimal point or 10 after it; it is left out",
         "batches have values with more than 15 digits before the decimal point or 10 after it; these are left out",
     ),
     (
-        QualityCheck::PartlyEmpty,
+        |batch, _, _| batch.is_partly_empty(),
         "batch is missing some measurements",
         "batches are missing some measurements",
     ),
     (
-        QualityCheck::Empty,
+        |batch, _, _| batch.is_empty(),
         "batch has no measurements at all",
         "batches have no measurements at all",
     ),
     (
-        QualityCheck::NoCrop,
+        |_, crop, _| crop.is_empty(),
         "batch has no crop",
         "batches have no crop",
     ),
     (
-        QualityCheck::NoDate,
+        |batch, _, _| batch.created.is_none(),
         "batch has no valid date and is not in any week or month",
         "batches have no valid date and are not in any week or month",
     ),
     (
-        QualityCheck::FromTheFuture,
+        |batch, _, now| batch.created.is_some_and(|created| created > now),
         "batch was created in the future",
         "batches were created in the future",
     ),
 ];
-
+/// The check in `CHECKS` for values that are not in the figures.
+const BEYOND: usize = 7;
 /// The number of example batches for each issue.
 const EXAMPLES: usize = 3;
 
@@ -145,7 +139,7 @@ impl Quality {
 
     pub(super) fn check(&mut self, batch: &Batch, crop: &str, numbers: &BatchNumbers) {
         for (index, (check, ..)) in CHECKS.iter().enumerate() {
-            if !self.fails(*check, crop, numbers) {
+            if !check(numbers, crop, self.now) {
                 continue;
             }
             let found = &mut self.found[index];
@@ -182,51 +176,12 @@ impl Quality {
 
     /// Returns whether some values are not in the figures.
     pub(super) fn has_left_out(&self) -> bool {
-        let mut found = self.found.iter().zip(CHECKS);
-        found.any(|(found, (check, ..))| check == QualityCheck::Beyond && found.count > 0)
+        self.found[BEYOND].count > 0
     }
+}
 
-    fn fails(&self, check: QualityCheck, crop: &str, numbers: &BatchNumbers) -> bool {
-        let BatchNumbers {
-            cells,
-            germinated,
-            not_germinated,
-            germination_rate,
-            usable,
-            not_usable,
-            usable_rate,
-            ..
-        } = *numbers;
-        match check {
-            QualityCheck::RateBeyond => [germination_rate, usable_rate]
-                .into_iter()
-                .flatten()
-                .any(|rate| !is_percentage(rate)),
-            QualityCheck::MoreUsableThanGerminated => {
-                let more = |usable: Option<ExactValue>, germinated: Option<ExactValue>| {
-                    usable
-                        .zip(germinated)
-                        .is_some_and(|(usable, all)| usable > all)
-                };
-                more(usable, germinated) || more(usable_rate, germination_rate)
-            }
-            QualityCheck::Germination => does_not_add_up(cells, germinated, not_germinated),
-            QualityCheck::Usability => does_not_add_up(cells, usable, not_usable),
-            QualityCheck::GerminationRate => is_another_rate(germination_rate, germinated, cells),
-            QualityCheck::UsableRate => is_another_rate(usable_rate, usable, cells),
-            QualityCheck::NoImages => {
-                numbers.images == Some(ExactValue::Hundredths(0)) && !numbers.is_empty()
-            }
-            QualityCheck::Beyond => numbers.has_beyond,
-            QualityCheck::PartlyEmpty => numbers.is_partly_empty(),
-            QualityCheck::Empty => numbers.is_empty(),
-            QualityCheck::NoCrop => crop.is_empty(),
-            QualityCheck::NoDate => numbers.created.is_none(),
-            QualityCheck::FromTheFuture => {
-                numbers.created.is_some_and(|created| created > self.now)
-            }
-        }
-    }
+fn is_more(part: Option<ExactValue>, all: Option<ExactValue>) -> bool {
+    part.zip(all).is_some_and(|(part, all)| part > all)
 }
 
 /// Returns the names of crops that look the same: they differ only in case, blanks or invisible characters.
