@@ -1,7 +1,7 @@
 //! Pieces of the parts of a workbook, each compressed on its own.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek as _, Write};
+use std::io::{self, Cursor, Read, Seek, Write};
 use std::path::Path;
 
 use flate2::Crc;
@@ -27,7 +27,7 @@ pub(super) struct Piece {
     pub(super) size: u64,
 }
 
-impl<W: Write> PieceWriter<W> {
+impl<W: Read + Write + Seek + Send + 'static> PieceWriter<W> {
     fn new(output: W) -> Self {
         Self {
             compressor: Compressor::deflate(LEVEL),
@@ -42,29 +42,6 @@ impl<W: Write> PieceWriter<W> {
         self.size += bytes.len() as u64;
         self.compressor.write(bytes, &mut self.output)
     }
-}
-
-impl PieceWriter<Vec<u8>> {
-    pub(super) fn in_memory() -> Self {
-        Self::new(Vec::new())
-    }
-
-    pub(super) fn end(mut self) -> io::Result<Piece> {
-        self.compressor.flush(&mut self.output)?;
-        Ok(Piece {
-            packed_size: self.output.len() as u64,
-            content: Box::new(Cursor::new(self.output)),
-            crc: self.crc,
-            size: self.size,
-        })
-    }
-}
-
-impl PieceWriter<File> {
-    /// Compresses into an unnamed temporary file.
-    pub(super) fn in_file(folder: &Path) -> io::Result<Self> {
-        Ok(Self::new(tempfile::tempfile_in(folder)?))
-    }
 
     pub(super) fn end(mut self) -> io::Result<Piece> {
         self.compressor.flush(&mut self.output)?;
@@ -76,6 +53,19 @@ impl PieceWriter<File> {
             crc: self.crc,
             size: self.size,
         })
+    }
+}
+
+impl PieceWriter<Cursor<Vec<u8>>> {
+    pub(super) fn in_memory() -> Self {
+        Self::new(Cursor::default())
+    }
+}
+
+impl PieceWriter<File> {
+    /// Compresses into an unnamed temporary file.
+    pub(super) fn in_file(folder: &Path) -> io::Result<Self> {
+        Ok(Self::new(tempfile::tempfile_in(folder)?))
     }
 }
 

@@ -5,7 +5,7 @@
 //! would take several times as long, and keep several copies of each link in memory.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Cursor};
 use std::path::Path;
 
 use rust_xlsxwriter::utility::column_number_to_name;
@@ -24,8 +24,8 @@ pub(super) struct SheetRows {
     pub(super) count: u32,
     pub(super) links: u32,
     content: PieceWriter<File>,
-    link_elements: PieceWriter<Vec<u8>>,
-    relationships: PieceWriter<Vec<u8>>,
+    link_elements: PieceWriter<Cursor<Vec<u8>>>,
+    relationships: PieceWriter<Cursor<Vec<u8>>>,
     /// The names of the columns, from `A` on.
     columns: Vec<String>,
     /// The current row: its XML, its number, and whether it is marked.
