@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use memchr::memchr;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::decimal::is_number;
@@ -298,8 +299,12 @@ fn write_object(json: &str, depth: usize, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The members of a JSON object, in order.
-pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
+/// The members of a JSON object in order, including repeated ones.
+pub(crate) struct Members<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// A name, borrowed if it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -309,13 +314,13 @@ impl<'de> Deserialize<'de> for Members<'de> {
             type Value = Members<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
+                f.write_str("an object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
+                let mut members = Vec::with_capacity(COLUMNS.len() + 2);
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    members.push((name, value));
                 }
                 Ok(Members(members))
             }

@@ -161,7 +161,7 @@ fn add_extra(batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
 fn has_unique_names(json: &str) -> bool {
     match json.trim_start().as_bytes().first() {
         Some(b'{') => serde_json::from_str(json).map_or(true, |Members(members)| {
-            let names: HashSet<&String> = members.iter().map(|(name, _)| name).collect();
+            let names: HashSet<&str> = members.iter().map(|(name, _)| &**name).collect();
             let mut values = members.iter().map(|(_, value)| value.get());
             names.len() == members.len() && values.all(has_unique_names)
         }),

@@ -1,16 +1,14 @@
 //! Parses a batch: finds the values in its text, and checks them against the interface.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::scan::{GeneralIndex, Index, NAME_LIMIT, WideSpans};
+use crate::batch::values::Members;
 use crate::batch::{
     BATCH_ID, Batch, COLUMNS, Column, FieldType, Timestamp, decimal, find_column, unquote,
 };
@@ -96,8 +94,8 @@ impl Batch {
 
     /// Like [`Batch::read`], but the id may be absent, as `--fields` may write it.
     pub(crate) fn read_part(text: &str) -> ParsedBatch {
-        let fields = match serde_json::from_str::<ObjectFields<'_>>(text) {
-            Ok(ObjectFields(fields)) => fields,
+        let fields = match serde_json::from_str(text) {
+            Ok(Members(fields)) => fields,
             Err(error) => {
                 let why = reason(&error);
                 let flaw = if error.is_data() {
@@ -231,63 +229,6 @@ fn reason(error: &serde_json::Error) -> String {
         .next()
         .unwrap_or_default()
         .to_owned()
-}
-
-/// The fields of an object in order, including repeated ones.
-struct ObjectFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = ObjectFields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<ObjectFields<'de>, A::Error> {
-                let mut fields = Vec::with_capacity(COLUMNS.len() + 2);
-                while let Some((JsonName(name), value)) = map.next_entry()? {
-                    fields.push((name, value));
-                }
-                Ok(ObjectFields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
-/// A name, borrowed if it has no escapes.
-struct JsonName<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for JsonName<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl<'de> Visitor<'de> for Text {
-            type Value = JsonName<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<JsonName<'de>, E> {
-                Ok(JsonName(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<JsonName<'de>, E> {
-                Ok(JsonName(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(Text)
-    }
 }
 
 #[cfg(test)]
