@@ -96,24 +96,40 @@ pub(crate) const COLUMNS: [Column; 18] = [
     column("warnings", "warn", FieldType::Boolean, false),
 ];
 
-pub(crate) const BATCH_ID: usize = 0;
-pub(crate) const BATCH_NAME: usize = 1;
-pub(crate) const CREATION_DATE: usize = 2;
-pub(crate) const CROP_TYPE: usize = 3;
-pub(crate) const NUMBER_OF_IMAGES: usize = 4;
-pub(crate) const TOTAL_CELLS: usize = 5;
-pub(crate) const GERMINATED: usize = 6;
-pub(crate) const NON_GERMINATED: usize = 7;
-pub(crate) const GERMINATION_RATE: usize = 8;
-pub(crate) const USABLE: usize = 9;
-pub(crate) const NON_USABLE: usize = 10;
-pub(crate) const USABLE_RATE: usize = 11;
-pub(crate) const COEFFICIENT_OF_VARIATION: usize = 12;
-pub(crate) const SEEDLING_SIZE: usize = 13;
-pub(crate) const SCANNED_BY: usize = 14;
-pub(crate) const ANALYSIS_LINK: usize = 15;
-pub(crate) const COMMENT: usize = 16;
-pub(crate) const WARNINGS: usize = 17;
+pub(crate) const BATCH_ID: usize = index_of("batch_id");
+pub(crate) const BATCH_NAME: usize = index_of("batch_name");
+pub(crate) const CREATION_DATE: usize = index_of("batch_creation_date");
+pub(crate) const CROP_TYPE: usize = index_of("crop_type");
+pub(crate) const NUMBER_OF_IMAGES: usize = index_of("number_of_images");
+pub(crate) const TOTAL_CELLS: usize = index_of("total_cells_per_tray");
+pub(crate) const GERMINATED: usize = index_of("avg_germinated_seedlings");
+pub(crate) const NON_GERMINATED: usize = index_of("avg_non_germinated_seedlings");
+pub(crate) const GERMINATION_RATE: usize = index_of("avg_germination_rate");
+pub(crate) const USABLE: usize = index_of("avg_usable_seedlings");
+pub(crate) const NON_USABLE: usize = index_of("avg_non_usable_cells");
+pub(crate) const USABLE_RATE: usize = index_of("avg_usable_seedling_rate");
+pub(crate) const COEFFICIENT_OF_VARIATION: usize = index_of("avg_coefficient_of_variation");
+pub(crate) const SEEDLING_SIZE: usize = index_of("avg_median_seedling_size_mm2");
+pub(crate) const SCANNED_BY: usize = index_of("scanned_by_email");
+pub(crate) const ANALYSIS_LINK: usize = index_of("analysis_link");
+pub(crate) const COMMENT: usize = index_of("comment");
+pub(crate) const WARNINGS: usize = index_of("warnings");
+
+/// Returns the index of the column called `name`, which must exist.
+const fn index_of(name: &str) -> usize {
+    let mut column = 0;
+    while !is_same(COLUMNS[column].name.as_bytes(), name.as_bytes()) {
+        column += 1;
+    }
+    column
+}
+
+const fn is_same(left: &[u8], right: &[u8]) -> bool {
+    match (left, right) {
+        ([first, left @ ..], [other, right @ ..]) => *first == *other && is_same(left, right),
+        (left, right) => left.is_empty() && right.is_empty(),
+    }
+}
 
 /// All columns, one bit each.
 pub(crate) const ALL_COLUMNS: u32 = (1 << COLUMNS.len()) - 1;

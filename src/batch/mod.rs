@@ -42,3 +42,32 @@ pub(crate) use page::Page;
 pub(crate) use timestamp::{Timestamp, canonical_date, whole_second};
 pub(crate) use values::{PlainRow, Representation, Values, canonical, canonical_json};
 pub(crate) use zone::Zone;
+
+/// A batch with usual values in all fields except these, which are in JSON.
+#[cfg(test)]
+pub(crate) fn sample(changes: &[(&str, &str)]) -> Batch {
+    let field = |column: &Column| {
+        let changed = changes.iter().find(|(name, _)| *name == column.name);
+        let usual = match column.kind {
+            FieldType::Text => "\"Tomato\"",
+            FieldType::Date => "\"2026-05-01T06:00:00.5Z\"",
+            FieldType::Integer => "12",
+            FieldType::Decimal => "\"87.50\"",
+            FieldType::Boolean => "false",
+        };
+        let value = changed.map_or(usual, |(_, value)| value);
+        format!("\"{}\":{value}", column.name)
+    };
+    let fields: Vec<String> = COLUMNS.iter().map(field).collect();
+    let read = Batch::read(&format!("{{{}}}", fields.join(",")));
+    read.batch.expect("a batch")
+}
+
+/// A batch with this id that has only the required fields, and `more`: `,"comment":"a"`.
+#[cfg(test)]
+pub(crate) fn minimal(id: &str, more: &str) -> Batch {
+    let text = format!(
+        r#"{{"batch_id":"{id}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true{more}}}"#
+    );
+    Batch::read(&text).batch.expect("a batch")
+}

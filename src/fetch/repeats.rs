@@ -134,10 +134,7 @@ mod tests {
             ..Page::default()
         };
         for id in ids {
-            let text = format!(
-                r#"{{"batch_id":"b{id}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true}}"#
-            );
-            page.push(Batch::read(&text).batch.expect("a batch"));
+            page.push(crate::batch::minimal(&format!("b{id}"), ""));
         }
         page
     }

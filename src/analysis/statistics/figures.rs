@@ -255,58 +255,15 @@ impl WeightedSum {
 pub(super) mod tests {
     use super::*;
     use crate::analysis::statistics::two_digits;
-    use crate::batch::{
-        BATCH_NAME, COLUMNS, COMMENT, FieldType, GERMINATED, NON_GERMINATED, NON_USABLE,
-        SCANNED_BY, TOTAL_CELLS, USABLE,
-    };
+    use crate::batch::sample;
     use proptest::prelude::*;
-
-    /// Returns a batch with the JSON texts of `changes` in it.
-    pub(in crate::analysis::statistics) fn batch(changes: &[(&str, &str)]) -> Batch {
-        let fields = COLUMNS.iter().map(|column| {
-            let changed = changes.iter().find(|(name, _)| *name == column.name);
-            let usual = match column.kind {
-                FieldType::Text => "\"Tomato\"",
-                FieldType::Date => "\"2026-05-01T06:00:00Z\"",
-                FieldType::Integer => "12",
-                FieldType::Decimal => "\"87.50\"",
-                FieldType::Boolean => "false",
-            };
-            let value = changed.map_or(usual, |(_, value)| value);
-            format!("\"{}\":{value}", column.name)
-        });
-        let text = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
-        Batch::read(&text).batch.expect("a batch")
-    }
 
     fn figures(batches: &[&[(&str, &str)]]) -> Figures {
         let mut figures = Figures::default();
         for changes in batches {
-            figures.take(&Measurements::of(&batch(changes)));
+            figures.take(&Measurements::of(&sample(changes)));
         }
         figures
-    }
-
-    #[test]
-    fn columns_have_the_expected_names() {
-        let names = [
-            (NUMBER_OF_IMAGES, "number_of_images"),
-            (GERMINATION_RATE, "avg_germination_rate"),
-            (USABLE_RATE, "avg_usable_seedling_rate"),
-            (COEFFICIENT_OF_VARIATION, "avg_coefficient_of_variation"),
-            (SEEDLING_SIZE, "avg_median_seedling_size_mm2"),
-            (SCANNED_BY, "scanned_by_email"),
-            (BATCH_NAME, "batch_name"),
-            (TOTAL_CELLS, "total_cells_per_tray"),
-            (GERMINATED, "avg_germinated_seedlings"),
-            (NON_GERMINATED, "avg_non_germinated_seedlings"),
-            (USABLE, "avg_usable_seedlings"),
-            (NON_USABLE, "avg_non_usable_cells"),
-            (COMMENT, "comment"),
-        ];
-        for (column, name) in names {
-            assert_eq!(COLUMNS[column].name, name);
-        }
     }
 
     #[test]
@@ -394,7 +351,7 @@ pub(super) mod tests {
             let batches: Vec<Batch> = rows.iter().map(|(rate, images, second, is_null)| {
                 let rate = if *is_null { "null".to_owned() } else { format!("\"{}.{:02}\"", rate / 100, rate % 100) };
                 let date = format!("\"{}\"", crate::batch::range::written(*second));
-                batch(&[("avg_usable_seedling_rate", &rate), ("number_of_images", &images.to_string()), ("batch_creation_date", &date)])
+                sample(&[("avg_usable_seedling_rate", &rate), ("number_of_images", &images.to_string()), ("batch_creation_date", &date)])
             }).collect();
             let of = |batches: &[Batch]| {
                 let mut figures = Figures::default();

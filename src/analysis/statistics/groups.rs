@@ -144,8 +144,8 @@ fn too_many(by: &[By], limit: usize) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::statistics::figures::tests::batch;
     use crate::analysis::statistics::two_digits;
+    use crate::batch::sample as batch;
     use crate::error::Kind;
 
     fn take(groups: &mut Groups, crop: &str, date: &str, rate: &str) -> Result<(), Failure> {

@@ -130,8 +130,8 @@ fn by_name(left: &str, right: &str) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::statistics::figures::tests::batch;
     use crate::batch::COLUMNS;
+    use crate::batch::sample as batch;
 
     fn parts(batch: &Batch) -> [Option<String>; 5] {
         let second = batch.created().map(|created| created.second);

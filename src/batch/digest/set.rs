@@ -310,13 +310,7 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn batch(id: &str, more: &str) -> Batch {
-        let text = format!(
-            r#"{{"batch_id":"{id}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true{more}}}"#
-        );
-        Batch::read(&text).batch.expect("a batch")
-    }
+    use crate::batch::minimal as batch;
 
     fn all() -> Vec<usize> {
         (0..COLUMNS.len()).collect()

@@ -81,16 +81,16 @@ fn is_alike(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_batch;
     use super::*;
     use crate::batch::Zone;
     use crate::batch::date::Clock;
+    use crate::batch::sample;
 
     fn described(condition: &str, crops: &[&str]) -> Vec<String> {
         let condition = Condition::parse(condition, Clock::new(Zone::default()));
         let mut lookalikes = Lookalikes::new(&[condition.expect("a condition")]);
         for crop in crops {
-            lookalikes.add(&test_batch(&[("crop_type", crop)]));
+            lookalikes.add(&sample(&[("crop_type", crop)]));
         }
         lookalikes.describe()
     }

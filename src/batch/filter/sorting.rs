@@ -114,8 +114,8 @@ mod tests {
 
     use super::*;
     use crate::batch::decimal::compare as compare_numbers;
-    use crate::batch::filter::test_batch as batch;
     use crate::batch::find_column;
+    use crate::batch::sample as batch;
     use proptest::prelude::*;
 
     fn key(sorting: &Sorting, batch: &Batch) -> Vec<u8> {

@@ -305,7 +305,7 @@ mod tests {
     use super::*;
     use crate::batch::Zone;
     use crate::batch::date::Clock;
-    use crate::batch::filter::test_batch;
+    use crate::batch::sample;
 
     /// Says what came instead, if `field` had these values in JSON.
     fn told(written: &[&str], field: &str, values: &[&str]) -> String {
@@ -315,7 +315,7 @@ mod tests {
             .collect();
         let mut unmatched = Unmatched::new(&conditions).expect("conditions");
         for value in values {
-            unmatched.add(&test_batch(&[(field, value)]));
+            unmatched.add(&sample(&[(field, value)]));
         }
         let written: Vec<String> = written.iter().map(ToString::to_string).collect();
         let Some(none) = unmatched.describe(&written) else {
@@ -428,13 +428,10 @@ mod tests {
         let condition = Condition::parse("batch_name=Tray 77777", clock).expect("a condition");
         let mut unmatched = Unmatched::new(&[condition]).expect("a condition");
         for number in 0..5000 {
-            unmatched.add(&test_batch(&[(
-                "batch_name",
-                &format!("\"tray {number}\""),
-            )]));
+            unmatched.add(&sample(&[("batch_name", &format!("\"tray {number}\""))]));
         }
         let long = format!("\"{}\"", "x".repeat(2 * LONGEST));
-        unmatched.add(&test_batch(&[("batch_name", &long)]));
+        unmatched.add(&sample(&[("batch_name", &long)]));
         let Nearest::Similar { texts, known, .. } = &unmatched.results[0].nearest else {
             panic!("a text");
         };

@@ -8,7 +8,6 @@ use super::super::session::FetchSession;
 use super::super::step::WindowEnd;
 use super::super::walk::WalkOptions;
 use super::*;
-use crate::batch::Batch;
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Service, Session, Version};
 use crate::error::Kind;
 use crate::secret::Secret;
@@ -21,13 +20,8 @@ fn range(start: i64) -> Range {
 
 /// Returns a page of a walk, with one batch.
 fn page(id: &str, walk: u64) -> DecodedPage {
-    let text = format!(
-        r#"{{"batch_id":"{id}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true}}"#
-    );
     let mut decoded = DecodedPage::default();
-    decoded
-        .page
-        .push(Batch::read(&text).batch.expect("a batch"));
+    decoded.page.push(crate::batch::minimal(id, ""));
     decoded.page.walk = Some(WalkId {
         number: walk,
         is_window: true,

@@ -324,10 +324,8 @@ mod tests {
     use styles::Style;
 
     fn batch(number: u32) -> Batch {
-        let text = format!(
-            r#"{{"batch_id":"{number}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"analysis_link":"https://example.org/{number}","warnings":false}}"#
-        );
-        Batch::read(&text).batch.expect("a batch")
+        let link = format!(r#","analysis_link":"https://example.org/{number}""#);
+        crate::batch::minimal(&number.to_string(), &link)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batch::Zone;
-use crate::batch::filter::test_batch;
+use crate::batch::sample;
 use crate::error::hint_of;
 
 fn parse(expression: &str) -> Result<Condition, Failure> {
@@ -19,7 +19,7 @@ fn parse_in(zone: &str, expression: &str) -> Result<Condition, Failure> {
 
 fn holds(expression: &str, changes: &[(&str, &str)]) -> bool {
     let condition = parse(expression);
-    condition.expect(expression).holds(&test_batch(changes))
+    condition.expect(expression).holds(&sample(changes))
 }
 
 /// Returns the message and the hint.
@@ -172,10 +172,7 @@ fn a_period_is_meant_as_a_whole() {
             let expression = format!("batch_creation_date{operator}{period}");
             let condition = parse_in(zone, &expression).expect("a condition");
             let held = [before, within, after].map(|time| {
-                condition.holds(&test_batch(&[(
-                    "batch_creation_date",
-                    &format!("{time:?}"),
-                )]))
+                condition.holds(&sample(&[("batch_creation_date", &format!("{time:?}"))]))
             });
             assert_eq!(held, expected, "{zone} {expression}");
         }
@@ -187,7 +184,7 @@ fn a_skipped_day_is_empty_and_a_time_is_an_instant() {
     // A day that the zone skips.
     let at = |expression: &str| {
         let condition = parse_in("Pacific/Apia", expression).expect(expression);
-        condition.holds(&test_batch(&[(
+        condition.holds(&sample(&[(
             "batch_creation_date",
             "\"2011-12-30T10:00:00Z\"",
         )]))
