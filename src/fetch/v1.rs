@@ -216,6 +216,8 @@ pub(super) struct V1Seconds {
     /// What single seconds returned; `None` while the window is requested as a whole.
     in_seconds: Option<SecondsReceived>,
     issues: DataIssues,
+    /// Whether any batch was created outside the window: the service does not filter by creation date, or not by seconds.
+    has_others: bool,
     /// A digest of the batches of the current response, independent of their order.
     digest: u64,
 }
@@ -246,6 +248,7 @@ impl V1Seconds {
             returned: 0,
             in_seconds: None,
             issues: DataIssues::default(),
+            has_others: false,
             digest: 0,
         }
     }
@@ -282,6 +285,8 @@ impl V1Seconds {
             self.digest = 0;
         }
         self.digest = self.repeat_guard.digest(self.digest, &decoded.page.batches);
+        let is_other = |second| !self.window.contains(second);
+        self.has_others |= decoded.page.created().any(is_other);
         if let Some(in_seconds) = &mut self.in_seconds {
             let arrivals = in_seconds.all.add(&decoded.page.digests).arrivals;
             in_seconds.distinct += count_new(&arrivals);
@@ -350,10 +355,17 @@ impl V1Seconds {
     }
 
     fn note_truncated(&mut self, window: Range, received: usize) {
+        let batches = text::thousands(received as u64);
+        let window = window.describe();
+        let what = if self.has_others {
+            format!(
+                "{batches} batches for one second ({window}), many of them created at other times"
+            )
+        } else {
+            format!("{batches} batches within one second ({window})")
+        };
         self.issues.add_truncated(format!(
-            "{} batches within one second ({}); version 1 may have returned only some of them",
-            text::thousands(received as u64),
-            window.describe()
+            "{what}; version 1 may have returned only some of them"
         ));
     }
 }
