@@ -52,7 +52,7 @@ impl ConcurrencyLimiter {
     }
 
     /// Returns whether there was never more than one request at a time.
-    pub(super) fn was_sequential(&self) -> bool {
+    pub(crate) fn was_sequential(&self) -> bool {
         self.state().peak <= 1
     }
 

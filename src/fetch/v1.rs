@@ -16,7 +16,7 @@ use super::repeats::RepeatGuard;
 use super::session::FetchSession;
 use super::step::{WalkStep, WindowEnd};
 use super::v1_sample::{self, CreationSample};
-use super::window::{self, WindowHint};
+use super::window::{self, LIKELY_FIRST, WindowHint};
 use crate::batch::dedup::{Arrival, DedupSet};
 use crate::batch::page::FirstPageIds;
 use crate::batch::range::Range;
@@ -377,7 +377,12 @@ fn count_new(arrivals: &[Arrival]) -> usize {
 
 /// Returns the failure for a window that version 1 cannot return.
 fn too_dense(error: ServiceError, window: &Range) -> Failure {
-    Failure::from(error).hint(format!(
+    let failure = Failure::from(error);
+    if window.end.is_some_and(|end| end < LIKELY_FIRST) {
+        // There are no batches: it refuses every window.
+        return failure;
+    }
+    failure.hint(format!(
         "if more batches were created within one second ({}) than version 1 can return, use `--api v2`, which has no such limit",
         window.describe()
     ))

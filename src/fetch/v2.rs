@@ -340,10 +340,14 @@ impl V2Walk {
             return Err(error.into());
         }
         if self.restarts >= MAX_RESTARTS {
-            let failure = Failure::from(error);
-            return Err(failure
-                .with_message("the service rejects its own next_token")
-                .hint("request a shorter range with `--start` and `--end`, or one page at a time with `--parallel 1`"));
+            let failure =
+                Failure::from(error).with_message("the service rejects its own next_token");
+            let hint = if self.session.client.limiter.was_sequential() {
+                "request a shorter range with `--start` and `--end`"
+            } else {
+                "request a shorter range with `--start` and `--end`, or one page at a time with `--parallel 1`"
+            };
+            return Err(failure.hint(hint));
         }
         terminal::note(&format!(
             "{error}; fetching this range again from its start"
