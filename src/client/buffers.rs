@@ -1,7 +1,7 @@
 //! Reused buffers for response bodies. New memory from the system costs time, and memory freed by many
 //! threads gets fragmented.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 /// Maximum size of all free buffers together, and of each.
 const MAX_FREE: usize = 4 << 20;
@@ -15,15 +15,12 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    fn free(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns a buffer for about `expected` bytes.
     pub(super) fn take(&self, expected: usize) -> Vec<u8> {
         // Keep large buffers for large responses.
         let reused = self
-            .free()
+            .free
+            .lock()
             .pop_if(|buffer| expected > buffer.capacity() / 4);
         let mut buffer = reused.unwrap_or_default();
         if buffer.capacity() < expected {
@@ -38,7 +35,7 @@ impl Buffers {
 
     /// Takes back a buffer that is no longer needed.
     pub(crate) fn recycle(&self, mut buffer: Vec<u8>) {
-        let mut free = self.free();
+        let mut free = self.free.lock();
         let size: usize = free.iter().map(Vec::capacity).sum();
         if size < MAX_FREE && buffer.capacity() <= MAX_SIZE {
             buffer.clear();
@@ -64,6 +61,6 @@ mod tests {
         let fresh = buffers.take(900);
         assert_ne!(fresh.as_ptr(), place, "it is in use");
         buffers.recycle(Vec::with_capacity(MAX_SIZE + 1));
-        assert!(buffers.free().is_empty());
+        assert!(buffers.free.lock().is_empty());
     }
 }

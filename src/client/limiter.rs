@@ -1,8 +1,9 @@
 //! Limits the number of concurrent requests: starts at the configured number, halves it when the service is
 //! overloaded, and raises it again slowly.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Number of successful responses per permit after which one more permit is allowed.
@@ -42,18 +43,14 @@ impl ConcurrencyLimiter {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, LimiterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the current limit.
     pub(crate) fn allowed(&self) -> usize {
-        self.state().allowed
+        self.state.lock().allowed
     }
 
     /// Returns whether there was never more than one request at a time.
     pub(crate) fn was_sequential(&self) -> bool {
-        self.state().peak <= 1
+        self.state.lock().peak <= 1
     }
 
     /// Waits for a permit.
@@ -68,7 +65,7 @@ impl ConcurrencyLimiter {
     }
 
     fn try_acquire(self: &Arc<Self>) -> Option<Permit> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.in_use >= state.allowed {
             return None;
         }
@@ -90,7 +87,7 @@ pub(crate) struct Permit {
 impl Permit {
     /// Records a successful response.
     pub(crate) fn succeeded(self) {
-        let mut state = self.limiter.state();
+        let mut state = self.limiter.state.lock();
         state.successes += 1;
         if state.allowed < state.configured
             && state.successes >= state.allowed * SUCCESSES_PER_PERMIT
@@ -103,7 +100,7 @@ impl Permit {
 
     /// Records that the service is overloaded.
     pub(super) fn overloaded(self) {
-        let mut state = self.limiter.state();
+        let mut state = self.limiter.state.lock();
         if self.reductions < state.reductions {
             return;
         }
@@ -121,7 +118,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.limiter.state().in_use -= 1;
+        self.limiter.state.lock().in_use -= 1;
         // Two, because the limit may have grown by one.
         self.limiter.freed.notify_one();
         self.limiter.freed.notify_one();

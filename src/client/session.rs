@@ -25,7 +25,7 @@ pub(crate) struct Session {
     /// Whether a request succeeded with the current token.
     has_worked: AtomicBool,
     /// Statuses other than 401 and 403 that do not mean the token: a new one did not help.
-    not_the_token: std::sync::Mutex<Vec<u16>>,
+    not_the_token: parking_lot::Mutex<Vec<u16>>,
 }
 
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl Session {
             limiter: Arc::new(ConcurrencyLimiter::new(workers)),
             token: Mutex::new(None),
             has_worked: AtomicBool::new(false),
-            not_the_token: std::sync::Mutex::default(),
+            not_the_token: parking_lot::Mutex::default(),
         }
     }
 
@@ -122,7 +122,7 @@ impl Session {
                 Err(error) => {
                     let status = doubtful.as_ref().and_then(ServiceError::status);
                     if status == error.status() {
-                        self.known_statuses().extend(status);
+                        self.not_the_token.lock().extend(status);
                     }
                     if error.is_overloaded() {
                         permit.overloaded();
@@ -143,7 +143,7 @@ impl Session {
     ) -> bool {
         let status = error.status().unwrap_or_default();
         if !error.may_refuse_token(request.next_token.is_some())
-            || self.known_statuses().contains(&status)
+            || self.not_the_token.lock().contains(&status)
         {
             return false;
         }
@@ -152,11 +152,6 @@ impl Session {
             .as_ref()
             .is_some_and(|current| current.secret != *token);
         is_renewed || self.has_worked.swap(false, Ordering::Relaxed)
-    }
-
-    fn known_statuses(&self) -> std::sync::MutexGuard<'_, Vec<u16>> {
-        let known = self.not_the_token.lock();
-        known.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// How often in a row a token may be refused: once. With several workers, the new token may be
@@ -233,7 +228,6 @@ fn renew_at(requested_at: Instant, lifetime: u64) -> Option<Instant> {
 mod tests {
     use std::io::{Read, Write as _};
     use std::net::TcpListener;
-    use std::sync::PoisonError;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
@@ -244,7 +238,7 @@ mod tests {
     struct Scripted {
         session: Session,
         /// Method, version and token of each request.
-        requests: Arc<std::sync::Mutex<Vec<String>>>,
+        requests: Arc<parking_lot::Mutex<Vec<String>>>,
         /// How often a response was read.
         reads: AtomicU32,
     }
@@ -254,7 +248,7 @@ mod tests {
         fn new(workers: usize, retries: u32, responses: &'static [&'static str]) -> Self {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             let address = listener.local_addr().expect("an address");
-            let requests = Arc::new(std::sync::Mutex::new(Vec::new()));
+            let requests = Arc::new(parking_lot::Mutex::new(Vec::new()));
             let seen = Arc::clone(&requests);
             std::thread::spawn(move || {
                 for (stream, response) in listener.incoming().zip(responses) {
@@ -264,9 +258,7 @@ mod tests {
                     let token = head.split("bearer ").nth(1).unwrap_or_default();
                     let token = token.lines().next().unwrap_or_default();
                     let line = format!("{path} {token}").trim_end().to_owned();
-                    seen.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(line);
+                    seen.lock().push(line);
                     let (status, body) = match response.strip_prefix("token ") {
                         Some(token) => ("200", format!("{{\"access_token\":\"{token}\"}}")),
                         None => (*response, String::new()),
@@ -316,7 +308,7 @@ mod tests {
         }
 
         fn requests(&self) -> String {
-            let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            let requests = self.requests.lock();
             requests.join(", ").replace("/v2/", "")
         }
     }

@@ -2,9 +2,11 @@
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::client::bounded::ReadLimit;
 
@@ -114,7 +116,7 @@ impl Stderr {
                 let mut piece = [0; 4096];
                 let mut stderr = stderr;
                 while let Some(Ok(length @ 1..)) = stderr.as_mut().map(|it| it.read(&mut piece)) {
-                    let mut kept = keeping.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut kept = keeping.lock();
                     let room = most.saturating_sub(kept.len());
                     kept.extend_from_slice(&piece[..length.min(room)]);
                 }
@@ -127,7 +129,7 @@ impl Stderr {
     /// Returns what was kept. Does not wait for child processes that keep standard error open.
     fn take(self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(REST);
-        std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.kept.lock())
     }
 }
 

@@ -2,10 +2,11 @@
 //! comes before any of its batches are used. A large page is handed over in parts while it arrives, so that
 //! memory does not depend on its size.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{self, JoinHandle};
 
@@ -161,8 +162,7 @@ impl PageReader {
     }
 
     fn take_early_cursor(&self) -> Option<oneshot::Sender<String>> {
-        let early_cursor = self.early_cursor.lock();
-        early_cursor.unwrap_or_else(PoisonError::into_inner).take()
+        self.early_cursor.lock().take()
     }
 
     /// Reads a response; returns the whole page or its last part.

@@ -1,7 +1,8 @@
 //! Detects duplicates among received batches, and services that repeat the same batches forever.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::batch::dedup::{Arrival, DedupSet};
 use crate::batch::page::WalkId;
@@ -108,7 +109,7 @@ impl RepeatGuard {
     }
 
     pub(super) fn check(&self, digest: u64) -> Result<(), ServiceError> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         *last = match *last {
             (same, count) if same == digest => (same, count + 1),
             _ => (digest, 1),

@@ -1,8 +1,9 @@
 //! Memory for pages that wait in the queue. The first window can always continue, the others only while there
 //! is room.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Bytes of additional pages that may wait in the first window.
@@ -40,12 +41,8 @@ impl Room {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, RoomState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn set_first(&self, number: u64) {
-        self.state().first = number;
+        self.state.lock().first = number;
         self.changed.notify_waiters();
     }
 
@@ -68,7 +65,7 @@ impl Room {
 
     /// Takes space; returns whether it was given because the window is first, or `None` if there is none.
     fn try_acquire(&self, number: u64, size: usize) -> Option<bool> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let by_first = state.used_by_first;
         if state.first == number && (by_first == 0 || by_first + size <= FIRST_ROOM) {
             state.used_by_first += size;
@@ -84,7 +81,7 @@ impl Room {
 
 impl Drop for Space {
     fn drop(&mut self) {
-        let mut state = self.room.state();
+        let mut state = self.room.state.lock();
         if self.is_first {
             state.used_by_first -= self.size;
         } else {
@@ -161,7 +158,7 @@ mod tests {
         let first = poll(fourth).expect("space");
         assert_eq!((first.size, first.is_first), (100, true));
         drop((taken, first));
-        let state = room.state();
+        let state = room.state.lock();
         assert_eq!((state.used, state.used_by_first), (0, 0));
     }
 }

@@ -1,7 +1,8 @@
 //! What all walks share: the session with the service, what is known about it, and memory for pages.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::batch::Page;
 use crate::client::Session;
@@ -45,13 +46,7 @@ impl FetchSession {
 
     /// Returns an empty page.
     pub(super) fn blank_page(&self) -> Page {
-        self.blank_pages().pop().unwrap_or_default()
-    }
-
-    fn blank_pages(&self) -> MutexGuard<'_, Vec<Page>> {
-        self.blank_pages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.blank_pages.lock().pop().unwrap_or_default()
     }
 
     /// Takes back the memory of a page.
@@ -59,7 +54,7 @@ impl FetchSession {
         for buffer in page.empty() {
             self.client.service.buffers().recycle(buffer);
         }
-        let mut blank_pages = self.blank_pages();
+        let mut blank_pages = self.blank_pages.lock();
         if blank_pages.len() < MAX_BLANK_PAGES && page.batches.capacity() <= MAX_BATCHES {
             blank_pages.push(page);
         }

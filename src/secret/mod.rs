@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use escapes::unescaped;
 pub(crate) use escapes::without_entities;
+use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A secret: hidden in `Debug`, without `Display`, readable only through [`Secret::expose`]. [`conceal`]
@@ -23,7 +23,7 @@ pub(crate) struct Secret(String);
 impl Secret {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        known().credentials.remember(&text);
+        KNOWN.lock().credentials.remember(&text);
         Self(text)
     }
 
@@ -32,14 +32,17 @@ impl Secret {
     pub(crate) fn cursor(text: impl Into<String>) -> Self {
         let text = text.into();
         if text.bytes().filter(u8::is_ascii_alphabetic).count() >= MIN_LETTERS {
-            known().cursors.remember(&text);
+            KNOWN.lock().cursors.remember(&text);
         }
         Self(text)
     }
 
     /// Conceals the pair of a name and this secret as well, as in Basic authentication.
     pub(crate) fn conceal_pair(&self, name: &str) {
-        known().credentials.remember(&format!("{name}:{}", self.0));
+        KNOWN
+            .lock()
+            .credentials
+            .remember(&format!("{name}:{}", self.0));
     }
 
     /// Returns the secret itself, for sending it.
@@ -57,7 +60,7 @@ impl fmt::Debug for Secret {
 /// Conceals the passwords and signatures in an argument that looks like an address.
 pub(crate) fn conceal_address(argument: &str) {
     for secret in address::secrets(argument) {
-        known().credentials.remember(&secret);
+        KNOWN.lock().credentials.remember(&secret);
     }
 }
 
@@ -72,10 +75,6 @@ static KNOWN: Mutex<KnownSecrets> = Mutex::new(KnownSecrets {
     credentials: SecretList::new(),
     cursors: SecretList::new(),
 });
-
-fn known() -> MutexGuard<'static, KnownSecrets> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Secrets, each in every encoding in which a response may repeat it.
 struct SecretList(VecDeque<Vec<String>>);
@@ -137,7 +136,7 @@ fn forms(secret: &str) -> Vec<String> {
 /// Returns `text` with every secret of this run replaced by `…`. If escapes hide one, they are replaced as well.
 pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
     conceal_with(text, |text| {
-        let known = known();
+        let known = KNOWN.lock();
         replace_forms(text, known.credentials.0.iter().chain(&known.cursors.0))
     })
 }
@@ -145,7 +144,7 @@ pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
 /// Like [`conceal`], but only credentials: for results with paths and IDs, which may be equal to a cursor.
 pub(crate) fn conceal_credentials(text: &str) -> Cow<'_, str> {
     conceal_with(text, |text| {
-        replace_forms(text, known().credentials.0.iter())
+        replace_forms(text, KNOWN.lock().credentials.0.iter())
     })
 }
 
@@ -226,7 +225,7 @@ mod tests {
         for number in 0..3 * REMEMBERED {
             let _cursor = Secret::cursor(format!("cursor-{number:06}"));
         }
-        assert!(known().cursors.0.len() <= REMEMBERED);
+        assert!(KNOWN.lock().cursors.0.len() <= REMEMBERED);
         assert_eq!(conceal("a-token-in-use"), "…");
         let last = format!("cursor-{:06}", 3 * REMEMBERED - 1);
         assert_eq!(conceal(&last), "…");

@@ -1,13 +1,13 @@
 //! Checks credentials and issues tokens (interface, sections 4 and 5).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{StatusCode, body::Bytes};
+use parking_lot::Mutex;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -191,7 +191,7 @@ impl IssuedTokens {
 
     fn store(&self, version: ApiVersion, token: &str) {
         let now = Instant::now();
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.tokens.lock();
         let tokens = &mut *tokens;
         while let Some(oldest) = tokens.by_age.front() {
             let expired = tokens
@@ -224,7 +224,7 @@ impl IssuedTokens {
             return false;
         };
         let digest: [u8; 32] = Sha256::digest(token).into();
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.tokens.lock();
         let Some(grant) = tokens.grants.get_mut(&digest) else {
             return false;
         };

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::catalog::Catalog;
 use super::cursor::{Cursor, Sealer};
@@ -186,7 +187,7 @@ impl BatchHandler {
         if self.faults.cursor_expiry != Some(page) {
             return false;
         }
-        let mut expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut expired = self.expired.lock();
         // Limits memory: beyond this number, some ranges expire a second time.
         if expired.len() >= 1 << 16 {
             expired.clear();

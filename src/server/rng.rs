@@ -2,7 +2,8 @@
 //! requests, so that any number of workers gets the same faults.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Mixes two numbers into one that looks random (the finaliser of `SplitMix64`).
 pub(super) fn mix(seed: u64, value: u64) -> u64 {
@@ -41,7 +42,7 @@ impl RequestRng {
 
     /// Returns the draw for the request with this `identity`.
     pub(super) fn draw(&self, identity: u64) -> Draw {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         if counts.len() >= MAX_COUNTED {
             counts.clear();
         }

@@ -119,7 +119,7 @@ impl ServerState {
                 page_size,
                 v1_limit,
                 cursors: Sealer::new(auth::random_key()?),
-                expired: std::sync::Mutex::default(),
+                expired: parking_lot::Mutex::default(),
             },
         })
     }

@@ -3,8 +3,10 @@
 //! Each change creates a new snapshot. A first page is served from the latest one. A cursor of an older
 //! snapshot is refused, so that no walk through the pages mixes two states.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::catalog::Catalog;
 use crate::error::{Failure, Kind};
@@ -66,7 +68,7 @@ impl DataStore {
 
     /// Returns the current snapshot.
     pub(super) fn current(&self) -> Snapshot {
-        lock(&self.current).clone()
+        self.current.lock().clone()
     }
 
     /// Checks the source, then returns a snapshot with all changes made before this call.
@@ -133,17 +135,13 @@ impl WatchedData {
 /// Makes `catalog` the current snapshot. If nothing changed, keeps the old one, so that cursors remain
 /// valid.
 fn replace(current: &Mutex<Snapshot>, catalog: Catalog) {
-    let before = lock(current).clone();
+    let before = current.lock().clone();
     if *before.catalog == catalog {
         return;
     }
     log::info!("the batches have changed; now serving {}", catalog.len());
-    *lock(current) = Snapshot {
+    *current.lock() = Snapshot {
         catalog: Arc::new(catalog),
         number: before.number + 1,
     };
-}
-
-fn lock(current: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
-    current.lock().unwrap_or_else(PoisonError::into_inner)
 }

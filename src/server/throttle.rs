@@ -1,11 +1,12 @@
 //! Limits the bandwidth: all bodies share one simulated link, one piece at a time.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
 use super::response::{Cut, ResponseBody};
@@ -39,7 +40,7 @@ impl Throttle {
     fn reserve(&self, since: Instant, bytes: usize) -> Instant {
         // A megabit per second is a bit per microsecond.
         let nanos = bytes as u64 * 8 * 1000 / u64::from(self.megabits);
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free_at = self.free_at.lock();
         *free_at = (*free_at).max(since) + Duration::from_nanos(nanos);
         *free_at
     }

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::cloud::Object;
 
@@ -71,16 +73,12 @@ impl CleanupState {
 }
 
 impl Cleanup {
-    fn lock(&self) -> MutexGuard<'_, CleanupState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Registers what `create` creates, holding the lock. Fails if the run is over.
     fn register<T>(
         &self,
         create: impl FnOnce() -> io::Result<(T, Item)>,
     ) -> io::Result<(T, Unpublished)> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let (created, item) = state.check().and_then(|_| create())?;
         let number = state.add(item);
         let unpublished = Unpublished {
@@ -100,7 +98,7 @@ impl Cleanup {
 
     /// Returns whether this is the first file of the run in the system's temporary folder.
     pub(super) fn is_first_scratch(&self) -> bool {
-        !std::mem::replace(&mut self.lock().has_scratch, true)
+        !std::mem::replace(&mut self.0.lock().has_scratch, true)
     }
 
     /// Registers an upload before it is created.
@@ -117,7 +115,7 @@ impl Cleanup {
         files: &[T],
         rename: impl Fn(&T) -> io::Result<&Unpublished>,
     ) -> io::Result<(usize, io::Result<()>)> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.check()?;
         let mut count = 0;
         let renamed = files.iter().try_for_each(|file| {
@@ -136,7 +134,7 @@ impl Cleanup {
 
     /// Marks an upload as being published. Fails if the run was stopped.
     pub(super) fn start_publishing(&self, object: &Object) -> io::Result<()> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.check()?;
         if state.objects == PublishedObjects::None {
             state.objects = PublishedObjects::Unknown;
@@ -147,45 +145,37 @@ impl Cleanup {
 
     /// Records that the result is published or about to be. Publishing files does this.
     pub(crate) fn commit(&self) -> io::Result<()> {
-        self.lock().check()?.is_committed = true;
+        self.0.lock().check()?.is_committed = true;
         Ok(())
     }
 
     /// Returns the number of published files with batches.
     pub(crate) fn published_files(&self) -> usize {
-        self.lock().files
+        self.0.lock().files
     }
 
     pub(crate) fn published_objects(&self) -> PublishedObjects {
-        self.lock().objects
+        self.0.lock().objects
     }
 
     /// Stops the run early: nothing more is created or published. Returns false and changes nothing if the
     /// run has already published its result. Waits while the run is publishing.
     pub(crate) fn stop(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.is_over |= !state.is_committed;
         state.is_over
     }
 
     /// Removes everything that is not published, and prevents further publishing.
     pub(crate) fn sweep(&self) {
-        self.sweep_in(&mut self.lock());
+        self.sweep_in(&mut self.0.lock());
     }
 
     /// Does the same after a panic, unless the thread that panicked holds the lock: other threads release it
     /// soon.
     pub(crate) fn sweep_if_free(&self) {
-        let started = Instant::now();
-        loop {
-            match self.0.try_lock() {
-                Ok(mut state) => return self.sweep_in(&mut state),
-                Err(TryLockError::Poisoned(state)) => {
-                    return self.sweep_in(&mut state.into_inner());
-                }
-                Err(TryLockError::WouldBlock) if started.elapsed() > LOCK_TIMEOUT => return,
-                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
-            }
+        if let Some(mut state) = self.0.try_lock_for(LOCK_TIMEOUT) {
+            self.sweep_in(&mut state);
         }
     }
 
@@ -212,13 +202,13 @@ impl Cleanup {
     }
 
     fn forget(&self, number: u64) {
-        self.lock().items.remove(&number);
+        self.0.lock().items.remove(&number);
     }
 
     /// Waits for uploads that are being aborted, and warns about those that remain.
     pub(crate) fn settle(&self) {
         let count = || {
-            let state = self.lock();
+            let state = self.0.lock();
             let uploads = state.items.values();
             uploads
                 .filter(|item| matches!(item, Item::Upload(_)))
@@ -257,7 +247,7 @@ impl Unpublished {
 
     /// Records that the upload is published.
     pub(super) fn published_object(&self) {
-        let mut state = self.cleanup.lock();
+        let mut state = self.cleanup.0.lock();
         state.objects = PublishedObjects::Some;
         state.items.remove(&self.number);
     }
@@ -265,7 +255,7 @@ impl Unpublished {
 
 impl Drop for Unpublished {
     fn drop(&mut self) {
-        let mut state = self.cleanup.lock();
+        let mut state = self.cleanup.0.lock();
         let item = match state.items.get(&self.number) {
             Some(Item::Upload(object)) => return self.cleanup.abort_upload(self.number, object),
             Some(_) => state.items.remove(&self.number),

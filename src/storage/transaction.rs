@@ -142,7 +142,9 @@ impl Transaction for Stream {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex, PoisonError};
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::error::{hint_of, kind_of};
@@ -153,7 +155,7 @@ mod tests {
 
     impl Arrived {
         fn text(&self) -> String {
-            let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let bytes = self.0.lock();
             String::from_utf8_lossy(&bytes).into_owned()
         }
 
@@ -166,7 +168,7 @@ mod tests {
         /// Takes a few bytes at a time, as a pipe may do.
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let length = bytes.len().min(3);
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.0.lock();
             all.extend_from_slice(&bytes[..length]);
             Ok(length)
         }

@@ -4,12 +4,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
 use indicatif::ProgressBar;
 use log::LevelFilter;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::choices::{Level, MessageFormat, When};
 use super::question::Question;
@@ -106,7 +107,7 @@ impl Terminal {
     pub(crate) fn written(&self) -> [String; 2] {
         let captured = self.0.captured.as_ref().expect("a captured terminal");
         captured.each_ref().map(|stream| {
-            let bytes = stream.lock().unwrap_or_else(PoisonError::into_inner);
+            let bytes = stream.lock();
             String::from_utf8_lossy(&bytes).into_owned()
         })
     }
@@ -152,8 +153,7 @@ impl Terminal {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        let state = self.0.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     pub(super) fn shows(&self, level: Level) -> bool {
@@ -245,7 +245,7 @@ impl Write for Stdout {
         match self {
             Self::Process(stdout) => stdout.write(bytes),
             Self::Captured(captured) => {
-                let mut captured = captured.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut captured = captured.lock();
                 captured.write(bytes)
             }
         }

@@ -1,8 +1,10 @@
 //! Counters of a run, for the progress line and the closing line.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
@@ -22,7 +24,7 @@ pub(crate) struct Stats {
 impl Stats {
     /// Sets what the run is waiting for. `None` if it is not waiting.
     pub(crate) fn set_waiting(&self, reason: Option<String>) {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        *self.waiting.lock() = reason;
     }
 
     /// Sets the share of the range that was received, from 0 to 1.
@@ -58,10 +60,7 @@ impl Stats {
     }
 
     pub(crate) fn waiting(&self) -> Option<String> {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.waiting.lock().clone()
     }
 }
 

@@ -1,7 +1,7 @@
 //! One object, and the requests that write it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt as _;
 use object_store::multipart::PartId;
@@ -10,6 +10,7 @@ use object_store::{
     Attribute, Attributes, GetOptions, GetResult, MultipartId, PutMode, PutMultipartOptions,
     PutOptions, PutPayload,
 };
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, RwLock, watch};
 
 use super::address::{ObjectAddress, Provider};
@@ -105,7 +106,7 @@ impl Object {
             self.bucket.store.create_multipart_opts(&self.key, options)
         });
         let tried = tried.await;
-        lock(&self.unanswered).extend(tried.uncertain);
+        self.unanswered.lock().extend(tried.uncertain);
         if tried.result.as_ref().is_err_and(StoreError::is_transient) {
             self.silent.store(true, Ordering::Relaxed);
         }
@@ -196,7 +197,9 @@ impl Object {
                 part
             }
             Err(error) => {
-                lock(&self.failed).get_or_insert_with(|| error.of_writing(&self.address));
+                self.failed
+                    .lock()
+                    .get_or_insert_with(|| error.of_writing(&self.address));
                 None
             }
         }
@@ -346,12 +349,12 @@ impl Object {
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        lock(&self.failed).is_some()
+        self.failed.lock().is_some()
     }
 
     /// Takes the error of a part that failed.
     pub(super) fn take_failure(&self) -> Option<Failure> {
-        lock(&self.failed).take()
+        self.failed.lock().take()
     }
 
     /// Marks the object as about to be published.
@@ -380,7 +383,7 @@ impl Object {
 
     /// Aborts uploads that were created without a response.
     async fn abort_orphans(&self) {
-        let spans = std::mem::take(&mut *lock(&self.unanswered));
+        let spans = std::mem::take(&mut *self.unanswered.lock());
         let Some(uploads) = self.bucket.uploads.as_ref().filter(|_| !spans.is_empty()) else {
             return;
         };
@@ -427,10 +430,6 @@ impl Object {
             );
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Which object is stored at the address.

@@ -1,7 +1,7 @@
 //! Buckets: how to connect to them, with which credentials, and which objects they contain.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::TryStreamExt as _;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
@@ -11,6 +11,7 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use object_store::multipart::MultipartStore;
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
+use parking_lot::Mutex;
 use reqwest::Certificate;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
@@ -95,7 +96,7 @@ impl Cloud {
     /// Returns the bucket of `address`, without a network request.
     pub(super) fn bucket(&self, address: &ObjectAddress) -> Result<Bucket, Failure> {
         let state = self.state()?;
-        let mut buckets = state.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = state.buckets.lock();
         let name = (address.provider, address.bucket.clone());
         if let Some(bucket) = buckets.get(&name) {
             return Ok(bucket.clone());
@@ -353,7 +354,7 @@ impl Cloud {
             uploads: None,
             runtime,
         };
-        let mut buckets = state.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = state.buckets.lock();
         buckets.insert((Provider::S3, name.to_owned()), bucket);
         drop(buckets);
         cloud
