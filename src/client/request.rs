@@ -165,7 +165,11 @@ impl Http {
             };
             let path = display_path(&target);
             log::info!("{}: redirected to {path}", response.request);
-            if !request.query.is_empty() && target.query().is_none() {
+            let is_kept = |(name, value): &(_, String)| {
+                let mut kept = target.query_pairs();
+                kept.any(|(kept, same)| kept == *name && same == value.as_str())
+            };
+            if !request.query.iter().all(is_kept) {
                 let why = format!("the redirect to {path} drops the dates or the cursor");
                 return Err(request.failed(Fault::Broken(why)));
             }

@@ -133,8 +133,8 @@ impl Session {
         }
     }
 
-    /// Returns whether `error` may mean that `token` expired: the interface does not show how a token is refused. So once for
-    /// each token that worked before, also if another worker has renewed it already.
+    /// Returns whether `error` may mean that `token` expired: the interface does not show how a token is refused. Only a token that
+    /// worked before may have expired. It is then renewed for all workers.
     async fn may_mean_token(
         &self,
         error: &ServiceError,
@@ -147,11 +147,14 @@ impl Session {
         {
             return false;
         }
-        let current = self.token.lock().await;
-        let is_renewed = current
-            .as_ref()
-            .is_some_and(|current| current.secret != *token);
-        is_renewed || self.has_worked.swap(false, Ordering::Relaxed)
+        let mut current = self.token.lock().await;
+        let Some(current) = current.as_mut().filter(|current| current.secret == *token) else {
+            return true;
+        };
+        if self.has_worked.swap(false, Ordering::Relaxed) {
+            current.renew_at = Some(Instant::now());
+        }
+        !current.is_fresh()
     }
 
     /// How often in a row a token may be refused: once. With several workers, the new token may be

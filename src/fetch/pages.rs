@@ -417,11 +417,11 @@ impl Pages {
         let mut issues = DataIssues::default();
         if self.is_v1() {
             // What was returned before the restart remains incomplete.
-            (issues.held_back, issues.crowded) =
-                (self.issues.held_back, self.issues.crowded.take());
-            issues.add_truncated(
-                "version 1 returns some batches for no date, so the whole range was requested again; it may have returned only some of these".to_owned(),
-            );
+            let why = "version 1 returns some batches only without dates, so the whole range was requested again; it may have returned only some of these";
+            let before = self.issues.crowded.take();
+            issues.held_back = self.issues.held_back.max(1);
+            issues.crowded =
+                Some(before.map_or(why.to_owned(), |before| format!("{why}; {before}")));
         } else {
             log::info!("fetching one page after another: {why}");
         }

@@ -12,8 +12,9 @@ use tokio::task::{self, JoinHandle};
 
 use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
 use super::session::FetchSession;
+use crate::batch::Page;
 use crate::batch::range::Range;
-use crate::client::{PageRequest, Permit, Response, ServiceError, Version};
+use crate::client::{Fault, PageRequest, Permit, Response, ServiceError, Version};
 use crate::secret::Secret;
 
 /// Bytes to read at a time.
@@ -27,6 +28,8 @@ const EARLY_LIMIT: usize = 2 << 20;
 pub(super) const V1_LIMIT: usize = 1000;
 /// Status codes for a cursor that is no longer valid (interface, section 7: not shown).
 pub(super) const EXPIRED: [u16; 4] = [400, 404, 410, 422];
+/// Status codes for dates together with a cursor (interface, section 4, rule 4: not shown).
+const DATES_REFUSED: [u16; 2] = [400, 422];
 
 /// A page that was requested. Dropping it cancels the request.
 pub(super) struct PendingPage {
@@ -108,56 +111,62 @@ impl PageReader {
         range: Range,
         next_token: Option<Secret>,
     ) -> Result<DecodedPage, ServiceError> {
-        let has_cursor = next_token.is_some();
-        let repeat_dates = !has_cursor || self.session.dates_with_cursor.load(Ordering::Relaxed);
-        let dates = if repeat_dates {
-            range
-        } else {
-            Range::default()
-        };
-        let request = PageRequest::new(self.version, &dates, next_token.clone());
-        let result = self.fetch(&request).await;
-        let outside_range = &self.session.outside_range;
-        if let Ok(decoded) = &result
-            && repeat_dates
-            && !outside_range.load(Ordering::Relaxed)
-            && let Some(span) = decoded.page.span()
-            && !(range.contains(span.first) && range.contains(span.last))
-        {
-            outside_range.store(true, Ordering::Relaxed);
+        let with_dates = PageRequest::new(self.version, &range, next_token.clone());
+        if range == Range::default() || next_token.is_none() {
+            return self.fetch(&with_dates, None).await;
         }
-        let has_dates = range.start.is_some() || range.end.is_some();
-        let refused = matches!(&result, Err(error) if error.refuses_batches(&[400, 422]));
-        if !(refused && has_cursor && repeat_dates && has_dates) {
-            return result;
-        }
-        let request = PageRequest::new(self.version, &Range::default(), next_token);
-        match self.fetch(&request).await {
-            // The request without dates is refused too, so the dates were not the reason.
-            Err(error) if error.refuses_batches(&EXPIRED) => result,
-            Ok(decoded)
-                if !outside_range.load(Ordering::Relaxed)
-                    && !decoded.page.created().all(|second| range.contains(second)) =>
-            {
-                log::info!("without dates, the service returns batches of other dates");
-                result
+        let without_dates = PageRequest::new(self.version, &Range::default(), next_token);
+        let dates_with_cursor = &self.session.dates_with_cursor;
+        let mut refused = None;
+        if dates_with_cursor.load(Ordering::Relaxed) {
+            match self.fetch(&with_dates, None).await {
+                Err(error) if error.refuses_batches(&DATES_REFUSED) => refused = Some(error),
+                result => return result,
             }
-            Ok(decoded) => {
-                let dates_with_cursor = &self.session.dates_with_cursor;
-                if dates_with_cursor.swap(false, Ordering::Relaxed) {
+            dates_with_cursor.store(false, Ordering::Relaxed);
+        }
+        let outside_range = &self.session.outside_range;
+        let judged = Some(range).filter(|_| !outside_range.load(Ordering::Relaxed));
+        let decoded = match (self.fetch(&without_dates, judged).await, refused) {
+            // The request without dates is refused too, so the dates were not the reason.
+            (Err(error), Some(refused)) if error.refuses_batches(&EXPIRED) => {
+                dates_with_cursor.store(true, Ordering::Relaxed);
+                return Err(refused);
+            }
+            (result, refused) => {
+                if refused.is_some() {
                     log::info!(
                         "the service rejects dates together with next_token; sending next_token only"
                     );
                 }
+                result?
+            }
+        };
+        if judged.is_none_or(|range| is_within(&decoded.page, range)) {
+            return Ok(decoded);
+        }
+        // Either the service filters by another date, or it needs the dates and refused them by mistake.
+        match self.fetch(&with_dates, None).await {
+            Err(error) if error.refuses_batches(&DATES_REFUSED) => {
+                outside_range.store(true, Ordering::Relaxed);
                 Ok(decoded)
             }
-            retried => retried,
+            result => {
+                log::info!("the service accepts dates together with next_token after all");
+                dates_with_cursor.store(true, Ordering::Relaxed);
+                result
+            }
         }
     }
 
-    /// Sends the request until the page is read.
-    async fn fetch(&self, request: &PageRequest) -> Result<DecodedPage, ServiceError> {
-        let read = |response, permit| self.read(response, permit);
+    /// Sends the request until the page is read. A large page must be within `judged`, because it is handed over before it is
+    /// complete.
+    async fn fetch(
+        &self,
+        request: &PageRequest,
+        judged: Option<Range>,
+    ) -> Result<DecodedPage, ServiceError> {
+        let read = |response, permit| self.read(response, permit, judged);
         self.session.client.request(request, read).await
     }
 
@@ -170,6 +179,7 @@ impl PageReader {
         &self,
         mut response: Response,
         permit: Permit,
+        judged: Option<Range>,
     ) -> Result<DecodedPage, ServiceError> {
         let mut permit = Some(permit);
         let blank_page = self.session.blank_page();
@@ -189,6 +199,10 @@ impl PageReader {
             fed.map_err(|error| response.parse_error(error))?;
             let is_long = self.version == Version::V1 && decoder.decoded.received >= V1_LIMIT;
             if size > WHOLE_LIMIT || is_long {
+                if judged.is_some_and(|range| !is_within(&decoder.decoded.page, range)) {
+                    let why = "without dates, it returned batches of other dates".to_owned();
+                    return Err(response.fault(Fault::Broken(why)));
+                }
                 // The caller may wait for other requests before it takes this part.
                 if let Some(permit) = permit.take() {
                     permit.succeeded();
@@ -214,6 +228,11 @@ impl PageReader {
         let read = decoder.feed(&last).and_then(|()| decoder.finish());
         read.map_err(|error| response.parse_error(error))
     }
+}
+
+/// Returns whether all batches of `page` were created in `range`, as far as known.
+fn is_within(page: &Page, range: Range) -> bool {
+    page.created().all(|second| range.contains(second))
 }
 
 /// Returns the cursor at the end of a page. If the page is valid JSON and ends like this, it cannot be part

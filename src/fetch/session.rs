@@ -18,7 +18,7 @@ pub(super) struct FetchSession {
     blank_pages: Mutex<Vec<Page>>,
     /// Whether to send the dates together with a cursor (interface, section 4, rule 4: not shown).
     pub(super) dates_with_cursor: AtomicBool,
-    /// Whether a request with dates returned batches created outside them: the service filters by another date.
+    /// Whether batches created outside the requested dates are expected: the service filters by another date.
     pub(super) outside_range: AtomicBool,
     /// Number of walks started.
     walks: AtomicU64,

@@ -1,7 +1,6 @@
 //! Invalid pages and batches: refused with their location, or kept with `--lenient`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
@@ -297,46 +296,78 @@ fn a_cursor_that_is_always_refused_fails_with_a_clear_message() {
     }
 }
 
+/// How a service treats dates together with a cursor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum DatesWithCursor {
+    /// It never accepts both; the cursor contains the dates.
+    Refused(u16),
+    /// The same, and it filters by another date: the last batch was created in June.
+    RefusedByAnother,
+    /// It needs the dates, and refuses a cursor once by mistake. Without dates, batches of June follow those of May.
+    RefusedOnce(u16),
+}
+
 #[test]
-fn dates_are_dropped_only_if_the_service_keeps_to_them_without() {
-    // Two pages of May; without dates, the second page may be another one.
-    let sound = |id: &str, month: u32| {
-        Batch::new(id).with(
-            "batch_creation_date",
-            format!("\"2026-{month:02}-01T06:00:00Z\""),
-        )
+fn dates_beside_a_cursor_are_dropped_only_if_they_are_refused_for_good() {
+    use DatesWithCursor::{Refused, RefusedByAnother, RefusedOnce};
+    let dated = |number: usize, month: u32| {
+        let date = format!("\"2026-{month:02}-{:02}T06:00:00Z\"", number + 1);
+        Batch::new(&format!("b{number}")).with("batch_creation_date", date)
     };
-    for (status, refusals, without, requests) in [
-        // The service never takes both together.
-        (400, usize::MAX, 5, [true, true, false].as_slice()),
-        (422, usize::MAX, 5, &[true, true, false]),
-        // It refused the cursor by mistake, and without dates it would return another month.
-        (422, 1, 7, &[true, true, false, true, true]),
+    for (reading, requests) in [
+        (Refused(400), Some("D Dc -c -c -c")),
+        (Refused(422), Some("D Dc -c -c -c")),
+        // The next page may be requested before this one is judged.
+        (RefusedByAnother, None),
+        (RefusedOnce(400), None),
+        (RefusedOnce(422), None),
     ] {
-        let refused = Arc::new(AtomicUsize::new(0));
+        let refused = AtomicBool::new(false);
         let service = FakeService::start(move |asked| {
             if asked.path().ends_with("/auth") {
                 return token();
             }
             let has_dates = asked.query("start_date").is_some();
-            match (asked.query("next_token"), has_dates) {
-                (None, _) => Answer::ok(page(&[sound("b1", 5)], Some(&cursor(1)))),
-                (_, true) if refused.fetch_add(1, Ordering::Relaxed) < refusals => {
-                    Answer::error(status, "no")
-                }
-                (_, true) => Answer::ok(page(&[sound("b2", 5)], None)),
-                (_, false) => Answer::ok(page(&[sound("b2", without)], None)),
+            let cursor = asked.query("next_token");
+            let is_refused = match reading {
+                Refused(_) | RefusedByAnother => true,
+                RefusedOnce(_) => !refused.swap(cursor.is_some(), Ordering::Relaxed),
+            };
+            if has_dates && cursor.is_some() && is_refused {
+                let (Refused(status) | RefusedOnce(status)) = reading else {
+                    return Answer::error(422, "no");
+                };
+                return Answer::error(status, "no");
             }
+            let number: usize = cursor.map_or(0, |cursor| cursor[1..].parse().unwrap());
+            // One batch a page, four of May.
+            let is_last = match reading {
+                RefusedOnce(_) => (has_dates && number == 4) || number == 8,
+                _ => number == 3,
+            };
+            let next = (!is_last).then(|| format!("c{}", number + 1));
+            let batches = match reading {
+                RefusedByAnother if number == 3 => vec![dated(number, 6)],
+                RefusedOnce(_) if number >= 4 && has_dates => Vec::new(),
+                RefusedOnce(_) if number >= 4 => vec![dated(number, 6)],
+                _ => vec![dated(number, 5)],
+            };
+            Answer::ok(page(&batches, next.as_deref()))
         });
-        let exported = export(&service, &["--period", "2026-05"]).expect(0);
-        assert_eq!(exported.ids(), ["b1", "b2"]);
-        assert!(!exported.file.unwrap().contains("2026-07"));
-        let dates: Vec<bool> = service
+        let args = ["--period", "2026-05", "--parallel", "1"];
+        let exported = export(&service, &args).expect(0);
+        assert_eq!(exported.ids(), ["b0", "b1", "b2", "b3"], "{reading:?}");
+        let seen: Vec<String> = service
             .requests_for("/batches")
             .iter()
-            .map(|asked| asked.query("start_date").is_some())
+            .map(|asked| {
+                let dates = asked.query("start_date").map_or("-", |_| "D");
+                let cursor = asked.query("next_token").map_or("", |_| "c");
+                format!("{dates}{cursor}")
+            })
             .collect();
-        assert_eq!(dates, requests, "{status}");
+        let seen = seen.join(" ");
+        assert_eq!(seen, requests.unwrap_or(&seen), "{reading:?}");
     }
 }
 

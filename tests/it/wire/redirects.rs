@@ -56,15 +56,22 @@ fn a_get_redirect_within_the_service_is_followed() {
 
 #[test]
 fn a_redirect_that_drops_the_dates_is_not_followed() {
-    let service = FakeService::start(move |asked| match asked.path() {
-        "/v2/auth" => token(),
-        "/v2/batches" => Answer::redirect(307, "/v2/batches/"),
-        _ => one_page(),
-    });
-    export(&service, &["--api", "v2"]).expect(0);
-    let exported = export(&service, &["--api", "v2", "--start", "2026"]).expect(7);
-    let why = "the redirect to /v2/batches/ drops the dates or the cursor";
-    assert!(exported.stderr.contains(why), "{}", exported.stderr);
+    for (target, start_alone, both) in [
+        ("/v2/batches/", 7, 7),
+        ("/v2/batches/?page=1", 7, 7),
+        ("/v2/batches/?start_date=2026-01-01T00:00:00Z", 0, 7),
+    ] {
+        let service = FakeService::start(move |asked| match asked.path() {
+            "/v2/auth" => token(),
+            "/v2/batches" => Answer::redirect(307, target),
+            _ => one_page(),
+        });
+        export(&service, &["--api", "v2"]).expect(0);
+        export(&service, &["--api", "v2", "--start", "2026"]).expect(start_alone);
+        let exported = export(&service, &["--api", "v2", "--period", "2026"]).expect(both);
+        let why = "the redirect to /v2/batches/ drops the dates or the cursor";
+        assert!(exported.stderr.contains(why), "{}", exported.stderr);
+    }
 }
 
 #[test]
