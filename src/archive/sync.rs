@@ -195,11 +195,18 @@ impl Sync<'_> {
         }
         self.mark = self.begun;
         self.agree_on_time();
-        self.drop_future_coverage()?;
         let since = self.archive.since()?.second();
-        let ranges = request.ranges(&self.coverage, since);
-        self.run.set_range(&ranges, self.mark);
-        self.ranges(ranges.clone().into()).await?;
+        let ranges = loop {
+            self.drop_future_coverage()?;
+            let had_clock = self.has_clock;
+            let ranges = request.ranges(&self.coverage, since);
+            self.run.set_range(&ranges, self.mark);
+            self.ranges(ranges.clone().into()).await?;
+            let is_late = self.has_clock && !had_clock;
+            if !(is_late && self.coverage.end().is_some_and(|end| end > self.mark)) {
+                break ranges;
+            }
+        };
         if request.full && self.broken.is_none() {
             self.find_vanished(since, ranges).await?;
         }

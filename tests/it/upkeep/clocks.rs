@@ -154,17 +154,27 @@ fn coverage_ends_at_the_earlier_of_two_clocks() {
 
 #[test]
 fn coverage_in_the_future_is_reset_to_now() {
+    for only_batches in [false, true] {
+        coverage_is_reset(only_batches);
+    }
+}
+
+/// With `only_batches`, the service sends its time only with batches, and ours is ahead.
+fn coverage_is_reset(only_batches: bool) {
     let nursery = a_year();
     let shelf = ArchiveFile::new();
+    let ahead = if only_batches { -500 * DAY } else { 0 };
     shelf.complete(&nursery, &[]);
-    let later = date(now() + 400 * DAY);
+    nursery.state().clock = Some(ahead);
+    nursery.state().clock_of_batches = only_batches;
+    let later = date(now() + 400 * DAY + ahead);
     let sql = "UPDATE coverage SET covered_through = ?1";
     shelf.open().execute(sql, [&later]).unwrap();
     nursery.state().fill("new", [now() - DAY]);
     let ended = shelf.complete(&nursery, &[]);
     assert_eq!(counts(&ended)[0], 1);
     assert!(ended.stderr.contains("a clock was wrong"), "{ended:?}");
-    assert!(covered_through(&shelf) <= now());
+    assert!(covered_through(&shelf) <= now() + ahead);
     let ended = shelf.complete(&nursery, &[]);
     assert!(!ended.stderr.contains("a clock was wrong"), "{ended:?}");
     shelf.assert_holds(&nursery.state().texts(), "now");
