@@ -277,7 +277,7 @@ impl DateGap {
     }
 }
 
-/// The names of crops in file names. Each crop has one name, which is unique also on a disk that ignores case.
+/// The names of crops in file names. Each crop has one name, which is unique on the disk.
 pub(crate) struct Crops {
     names: HashMap<String, String>,
     /// In lower case.
@@ -303,6 +303,15 @@ impl Crops {
             reserved,
             folder: template.folder(),
             ignores_case: OnceCell::new(),
+        }
+    }
+
+    /// Like [`Crops::new`], on a disk that ignores case or not.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn on_disk(template: &Template, ignores_case: bool) -> Self {
+        Self {
+            ignores_case: OnceCell::from(ignores_case),
+            ..Self::new(template)
         }
     }
 
@@ -360,7 +369,9 @@ fn ignores_case(folder: &Path) -> bool {
     }
     let mut builder = tempfile::Builder::new();
     let probe = builder
-        .prefix(".trayscan-case-")
+        .prefix(".trayscan-")
+        .rand_bytes(12)
+        .suffix(".tmp")
         .tempfile_in(existing_folder(folder));
     probe.map_or(true, |probe| {
         let name = probe.path().file_name().unwrap_or_default();
@@ -650,17 +661,10 @@ mod tests {
         }
     }
 
-    fn without_case(template: &Template) -> Crops {
-        Crops {
-            ignores_case: OnceCell::from(true),
-            ..Crops::new(template)
-        }
-    }
-
     #[test]
     fn a_crop_has_one_name_and_the_first_keeps_its_own() {
         let names = template("{crop_type}/{year}.csv");
-        let mut crops = without_case(&names);
+        let mut crops = Crops::on_disk(&names, true);
         let mut folder = |date: &str, crop: &str| {
             let name = names.name(&batch(date, crop), &mut crops);
             name.rsplit_once('/').expect("a folder").0.to_owned()
@@ -688,10 +692,7 @@ mod tests {
     #[test]
     fn where_case_counts_a_name_depends_on_its_crop_alone() {
         let names = template("{crop_type}.csv");
-        let mut crops = Crops {
-            ignores_case: OnceCell::from(false),
-            ..Crops::new(&names)
-        };
+        let mut crops = Crops::on_disk(&names, false);
         for (crop, expected) in [
             ("Tomato", "Tomato.csv"),
             ("tomato", "tomato.csv"),
@@ -710,7 +711,7 @@ mod tests {
         let names = template("{crop_type}.csv");
         let date = "2026-05-01T06:00:00Z";
         let marked = {
-            let mut crops = without_case(&names);
+            let mut crops = Crops::on_disk(&names, true);
             let mut name = |crop: &str| names.name(&batch(date, crop), &mut crops);
             name(r#""tomato""#);
             name(r#""Tomato""#)
@@ -729,7 +730,7 @@ mod tests {
         ];
         // In any order.
         for first in 0..crops.len() {
-            let mut known = without_case(&names);
+            let mut known = Crops::on_disk(&names, true);
             let mut taken = HashSet::new();
             for crop in crops[first..].iter().chain(&crops[..first]) {
                 let name = names.name(&batch(date, &format!("{crop:?}")), &mut known);

@@ -236,24 +236,31 @@ pub fn template(data: &[u8]) {
     let alone = Template::parse(Path::new("{crop_type}")).expect("a template");
     let alone = alone.expect("a placeholder");
     let batches: BTreeMap<&str, Batch> = lines.map(|crop| (crop, with_crop(date, crop))).collect();
-    let mut crops = Crops::new(&alone);
-    let mut names = HashMap::new();
-    for (crop, batch) in &batches {
-        let name = alone.name(batch, &mut crops);
-        check_name(&name);
-        let before = names.insert(name.clone(), crop);
-        assert_eq!(before, None, "{crop:?} and {before:?} are both {name:?}");
-        let path = template.name(batch, &mut crops);
-        let texts = template.texts().concat();
-        let separators = |text: &str| text.matches(std::path::is_separator).count();
-        assert_eq!(separators(&path), separators(&texts), "{path:?}");
-    }
-    let mut again = Crops::resume(&alone, &crops.names());
-    for batch in batches.values().rev() {
-        assert_eq!(
-            template.name(batch, &mut again),
-            template.name(batch, &mut crops)
-        );
+    for ignores_case in [false, true] {
+        let mut crops = Crops::on_disk(&alone, ignores_case);
+        let mut names = HashMap::new();
+        for (crop, batch) in &batches {
+            let name = alone.name(batch, &mut crops);
+            check_name(&name);
+            let unique = if ignores_case {
+                name.to_lowercase()
+            } else {
+                name.clone()
+            };
+            let before = names.insert(unique, crop);
+            assert_eq!(before, None, "{crop:?} and {before:?} are both {name:?}");
+            let path = template.name(batch, &mut crops);
+            let texts = template.texts().concat();
+            let separators = |text: &str| text.matches(std::path::is_separator).count();
+            assert_eq!(separators(&path), separators(&texts), "{path:?}");
+        }
+        let mut again = Crops::resume(&alone, &crops.names());
+        for batch in batches.values().rev() {
+            assert_eq!(
+                template.name(batch, &mut again),
+                template.name(batch, &mut crops)
+            );
+        }
     }
 }
 

@@ -402,7 +402,7 @@ fn a_crop_keeps_its_file_name_across_runs() {
     };
     let both = names(&scene);
     assert_eq!(both.len(), 2, "{both:?}");
-    assert!(both[0].starts_with("crop=Tomato~"), "{both:?}");
+    assert!(both[0].starts_with("crop=Tomato"), "{both:?}");
     // The crop with the plain name is removed; the other keeps its name.
     scene.nursery.state().items.remove("t1");
     scene.add("t3", 1, 3, "\"Tomato\"");
