@@ -169,7 +169,8 @@ async fn summarise(
     if is_too_large {
         terminal::note("there are too many crops and weeks to judge the crops");
     }
-    if newest.is_none() && !is_too_large && !args.fail_on.is_empty() {
+    let has_batches = received.counts.written > 0;
+    if newest.is_none() && has_batches && !is_too_large && !args.fail_on.is_empty() {
         log::warn!("no batch has a valid date, so `--fail-on` finds nothing");
     }
     received.print_notes()?;

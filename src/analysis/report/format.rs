@@ -70,10 +70,6 @@ pub(super) fn hide_emails(text: &str) -> String {
     if !text.contains('@') {
         return text.to_owned();
     }
-    let is_email = |word: &str| {
-        let parts = word.split_once('@');
-        parts.is_some_and(|(person, host)| !person.is_empty() && host.contains('.'))
-    };
     let words = text.split_inclusive(char::is_whitespace).map(|word| {
         let blank = &word[word.trim_end().len()..];
         if is_email(word.trim_end()) {
@@ -83,6 +79,12 @@ pub(super) fn hide_emails(text: &str) -> String {
         }
     });
     words.collect()
+}
+
+/// Returns whether a word looks like an e-mail address.
+pub(super) fn is_email(word: &str) -> bool {
+    let parts = word.split_once('@');
+    parts.is_some_and(|(person, host)| !person.is_empty() && host.contains('.'))
 }
 
 /// Formats a figure with two digits. A dash if there is none.

@@ -200,11 +200,11 @@ fn attention_lead(attention: &Attention, step: &str) -> String {
         format!(" Only the newest {batches} batches of the {step} were looked at.")
     });
     match attention.count {
-        0 if !attention.crops.is_empty() => {
-            format!("No batch of the newest {step} stands out, but a whole crop is down.{checked}")
-        }
         0 if attention.has_any => {
             format!("Some batches of the newest {step} need attention.{checked}")
+        }
+        0 if !attention.crops.is_empty() => {
+            format!("No batch of the newest {step} stands out, but a whole crop is down.")
         }
         0 => format!("No batch of the newest {step} needs attention."),
         count => format!(

@@ -8,11 +8,11 @@ use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::batch::{BATCH_NAME, Batch};
 use crate::text::shortened;
 
-/// Whether a batch of this crop has an issue, at this time.
-type Check = fn(&BatchNumbers, &str, i64) -> bool;
+/// Returns whether a batch of this crop has an issue, at this time.
+type HasIssue = fn(&BatchNumbers, &str, i64) -> bool;
 
 /// What may be wrong with a batch, in the order of the page: the check, and its text for one batch and for several.
-const CHECKS: [(Check, &str, &str); 13] = [
+const CHECKS: [(HasIssue, &str, &str); 13] = [
     (
         |batch, _, _| {
             let mut rates = [batch.germination_rate, batch.usable_rate]
@@ -87,8 +87,6 @@ const CHECKS: [(Check, &str, &str); 13] = [
         "batches were created in the future",
     ),
 ];
-/// The check in `CHECKS` for values that are not in the figures.
-const BEYOND: usize = 7;
 /// The number of example batches for each issue.
 const EXAMPLES: usize = 3;
 
@@ -97,6 +95,8 @@ pub(super) struct Quality {
     found: [IssueCount; CHECKS.len()],
     now: i64,
     has_emails: bool,
+    /// Whether any batch has a value that is not in the figures.
+    has_beyond: bool,
 }
 
 #[derive(Default)]
@@ -134,10 +134,12 @@ impl Quality {
             found: Default::default(),
             now,
             has_emails,
+            has_beyond: false,
         }
     }
 
     pub(super) fn check(&mut self, batch: &Batch, crop: &str, numbers: &BatchNumbers) {
+        self.has_beyond |= numbers.has_beyond;
         for (index, (check, ..)) in CHECKS.iter().enumerate() {
             if !check(numbers, crop, self.now) {
                 continue;
@@ -176,7 +178,7 @@ impl Quality {
 
     /// Returns whether some values are not in the figures.
     pub(super) fn has_left_out(&self) -> bool {
-        self.found[BEYOND].count > 0
+        self.has_beyond
     }
 }
 

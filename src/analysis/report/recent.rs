@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::format::hide_emails;
+use super::format::{hide_emails, is_email};
 use super::parse::BatchNumbers;
 use crate::analysis::judgement::BatchValues;
 use crate::analysis::statistics::{Decimal, ExactValue, Period, Step};
@@ -196,7 +196,8 @@ impl Scan {
     /// Returns the link to the analysis. `None` if it is not a web link, or contains an e-mail address that may not be shown.
     pub(super) fn link(&self) -> Option<String> {
         let link = self.text(ScanText::Link);
-        let has_email = link.contains('@') || link.contains("%40");
+        let decoded = link.replace("%40", "@");
+        let has_email = decoded.split(['/', '?', '#', '&', ';', '=']).any(is_email);
         (!link.is_empty() && (self.has_emails || !has_email)).then(|| link.to_owned())
     }
 
@@ -300,7 +301,9 @@ mod tests {
         for (link, is_hidden) in [
             ("https://a.example/?u=a@b.example", true),
             ("https://a.example/?u=a%40b.example", true),
+            ("https://a@b.example/1", true),
             ("https://a.example/1", false),
+            ("https://a.example/tray@2x/1.5", false),
         ] {
             let batch = Batch::read(&text(link)).batch.expect("a batch");
             let numbers = BatchNumbers::of(&batch, &Measurements::of(&batch));

@@ -88,8 +88,12 @@ impl CropFigures {
 
     /// Returns whether the week of a batch may be the newest, or be compared with it.
     fn is_recent(&mut self, created: i64) -> bool {
-        let week = self.history.step.period(created);
-        let first = &mut self.first_weeks[usize::from(created > self.history.now)];
+        let (week, now) = (self.history.step.period(created), self.history.now);
+        if created > now && week.first() <= now {
+            // The running week, which a batch in the future does not make the newest.
+            return true;
+        }
+        let first = &mut self.first_weeks[usize::from(created > now)];
         let is_recent = first.is_none_or(|first| first <= week);
         if is_recent {
             let before = (0..TRAILING).fold(week, |week, _| week.previous());

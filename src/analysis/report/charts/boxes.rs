@@ -54,13 +54,9 @@ pub(in crate::analysis::report) fn boxes(
         svg.rectangle("box", corner, (width, 14.0), Some(&tooltip));
         let median = at(spread.median);
         svg.line("median", (median, middle - 7.0), (median, middle + 7.0));
-        for (value, edge, out, anchor) in [
-            (spread.least, LEFT, -1.0, Anchor::Start),
-            (spread.most, RIGHT, 1.0, Anchor::End),
-        ] {
-            if (scale.0..=scale.1).contains(&value) {
-                continue;
-            }
+        let low = (spread.least < scale.0).then_some((spread.least, LEFT, -1.0, Anchor::Start));
+        let high = (spread.most > scale.1).then_some((spread.most, RIGHT, 1.0, Anchor::End));
+        for (value, edge, out, anchor) in low.into_iter().chain(high) {
             // An arrow: it extends beyond the scale.
             let inner = edge - out;
             let corners = [

@@ -96,6 +96,29 @@ fn crops_are_judged_on_the_newest_week() {
 }
 
 #[test]
+fn dates_in_the_future_do_not_change_a_verdict_in_any_order() {
+    // A Wednesday: two batches of its week are in the future, and one is much later.
+    let now = MONDAY + 2 * DAY;
+    let mut batches: Vec<Batch> = (0..3)
+        .flat_map(|hour| {
+            let usual = batch("Leek", MONDAY - WEEK + hour, "\"80.00\"");
+            [usual, batch("Leek", MONDAY + hour, "\"60.00\"")]
+        })
+        .collect();
+    batches.push(batch("Leek", now + DAY, "\"61.00\""));
+    batches.push(batch("Leek", MONDAY + 1000 * WEEK, "\"80.00\""));
+    for _ in 0..2 {
+        let mut figures = CropFigures::new(now, Zone::UTC);
+        for batch in &batches {
+            figures.add(batch);
+        }
+        let row = &figures.finish().crops[0];
+        assert_eq!(row.verdict, "down");
+        batches.reverse();
+    }
+}
+
+#[test]
 fn days_and_weeks_are_those_of_the_time_zone() {
     let zone = Zone::parse("Pacific/Auckland").expect("a zone");
     let mut figures = CropFigures::new(NOW, zone);
