@@ -99,7 +99,8 @@ pub(super) fn instant(days: f64) -> String {
     let shortest = |micros: i64| {
         let units = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
         let rounded = units.map(|unit| (micros + unit / 2).div_euclid(unit) * unit);
-        let found = rounded.iter().find(|micros| is_as_far(micros));
+        let mut exact = rounded.iter().chain([&micros]);
+        let found = exact.find(|micros| is_as_far(micros));
         let found = found.or_else(|| rounded.iter().find(|micros| is_cut(micros)));
         found.copied().unwrap_or(micros)
     };
@@ -191,6 +192,22 @@ mod tests {
             assert_eq!(instant(digits), instant(days), "{days}");
         }
         assert_eq!(instant(46_314.999_999_907_41), "2026-10-19T23:59:59.992Z");
+    }
+
+    #[test]
+    #[allow(clippy::cast_precision_loss, reason = "as in the workbook")]
+    fn every_microsecond_is_told_from_its_neighbours() {
+        // 2024-02-15T06:07:08.999999Z, and random ones from 1970 to 2078.
+        let mut rng = fastrand::Rng::with_seed(1);
+        let micros = std::iter::repeat_with(|| rng.i64(0..3_400_000_000_000_000)).take(3000);
+        for micros in [1_707_977_228_999_999].into_iter().chain(micros) {
+            let days = (micros + EPOCH * 86_400_000_000) as f64 / DAY;
+            let moment = DateTime::from_timestamp_micros(micros).expect("a date");
+            let expected = moment.format("%Y-%m-%dT%H:%M:%S%.fZ").to_string();
+            let read = instant(days);
+            let read = DateTime::parse_from_rfc3339(&read).expect("a date");
+            assert_eq!(read.timestamp_micros(), micros, "{expected}");
+        }
     }
 
     #[test]
