@@ -5,7 +5,7 @@ environment of the workers: TRAYSCAN_BASE_URL, TRAYSCAN_CLIENT_ID, TRAYSCAN_CLIE
 `s3://nursery-lake/batches`, with AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; TRAYSCAN_TABLE, such as
 `postgres://trays@db.example.com/nursery?table=batches`, with PGPASSWORD.
 
-The day is that of the run, so that a backfill fetches the right days. A task that runs again replaces its own file and updates its
+The day is the one before the run, so that it is over, and a backfill fetches the right days. A task that runs again replaces its own file and updates its
 own rows.
 """
 
@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from airflow.providers.docker.operators.docker import DockerOperator
 from airflow.sdk import DAG
+from airflow.timetables.trigger import CronTriggerTimetable
 
 PLAIN = ["TRAYSCAN_BASE_URL", "TRAYSCAN_CLIENT_ID", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL"]
 SECRET = ["TRAYSCAN_CLIENT_SECRET", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD"]
@@ -39,7 +40,8 @@ def trayscan(task_id, command):
 
 with DAG(
     dag_id="trayscan_nightly",
-    schedule="0 2 * * *",
+    # The interval is the day before; without it, Airflow 3 has none.
+    schedule=CronTriggerTimetable("0 2 * * *", timezone="UTC", interval=timedelta(days=1)),
     start_date=datetime(2026, 1, 1),
     catchup=False,
     default_args={"retries": 3, "retry_delay": timedelta(minutes=15)},

@@ -126,7 +126,7 @@ pub(crate) struct OutputArgs {
     /// Rewrite only the files whose batches changed since the manifest (with --archive)
     ///
     /// For exports with one file per value, such as 'lake/year={year}/month={month}/batches.parquet'. Also
-    /// rewrites a file that is missing or differs in size from the manifest, and removes a file whose last
+    /// rewrites a file that is missing, has another size or was modified later, and removes a file whose last
     /// batch is gone. Writes nothing if nothing changed. Writes everything if there is no manifest, or if it
     /// was written with other fields, another format, other filters or other names. The manifest is
     /// `_manifest.json`, unless `--manifest` names another.

@@ -240,12 +240,12 @@ impl PartitionedWriter {
             });
             all.push(sealed);
         }
-        if let Some(marker) = &self.options.success_marker {
-            marker.remove(&self.storage)?;
-        }
         if let Some(pending) = &self.options.pending {
             let files = written.iter().map(|file| file.path.clone());
             pending.write(files, &self.storage)?;
+        }
+        if let Some(marker) = &self.options.success_marker {
+            marker.remove(&self.storage)?;
         }
         for (file, published) in written.iter_mut().zip(FinishedOutput::publish(all)?) {
             file.bytes = Some(published.bytes);

@@ -97,7 +97,18 @@ impl Template {
         }
         text.push_str(rest);
         parts.push(TemplatePart::Text(text));
-        Ok(Some(Self { parts }))
+        let template = Self { parts };
+        let goes_up = |text: &String| text.split(std::path::is_separator).any(|part| part == "..");
+        if template.texts()[1..].iter().any(goes_up) {
+            return Err(Failure::usage(
+                format!(
+                    "`{}` has `..` after a placeholder",
+                    text::one_line(&template.text())
+                ),
+                "write the folders of the files without `..`",
+            ));
+        }
+        Ok(Some(template))
     }
 
     /// Returns the text before, between and after the placeholders.
@@ -235,6 +246,34 @@ impl Template {
             name.push_str(value.unwrap_or_else(|| self.null(index)));
         }
         name
+    }
+
+    /// Returns whether the template may produce `name`.
+    pub(crate) fn fits(&self, name: &str) -> bool {
+        self.fits_from(0, name)
+    }
+
+    /// Returns whether the parts from `index` on may produce `name`.
+    fn fits_from(&self, index: usize, name: &str) -> bool {
+        let fits_rest = |rest: &str| self.fits_from(index + 1, rest);
+        let is_digits = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = match self.parts.get(index) {
+            None => return name.is_empty(),
+            Some(TemplatePart::Text(text)) => {
+                return name.strip_prefix(text.as_str()).is_some_and(fits_rest);
+            }
+            Some(TemplatePart::Value(Placeholder::Year)) => 4,
+            Some(TemplatePart::Value(Placeholder::Month | Placeholder::Day)) => 2,
+            Some(TemplatePart::Value(Placeholder::CropType)) => {
+                let value = name.split(std::path::is_separator).next();
+                let ends = value.unwrap_or_default().char_indices().skip(1);
+                let mut ends = ends.map(|(end, _)| end).chain(value.map(str::len));
+                return ends.any(|end| end > 0 && fits_rest(&name[end..]));
+            }
+        };
+        let date = name.split_at_checked(digits);
+        date.is_some_and(|(value, rest)| is_digits(value) && fits_rest(rest))
+            || name.strip_prefix(self.null(index)).is_some_and(fits_rest)
     }
 
     /// Returns what stands for a missing value at `index`.
@@ -658,6 +697,56 @@ mod tests {
             // No crop gets that name.
             let other = template.name(&named, &mut crops);
             assert_ne!(other.to_lowercase(), name.to_lowercase());
+        }
+    }
+
+    #[test]
+    fn names_fit_a_template_where_each_value_stands_in_one_place() {
+        for (text, name, fits) in [
+            (
+                "lake/year={year}/{crop_type}.csv",
+                "lake/year=2026/05.csv",
+                true,
+            ),
+            (
+                "lake/year={year}/{crop_type}.csv",
+                "lake/year=2026/a.b.csv",
+                true,
+            ),
+            (
+                "lake/year={year}/{crop_type}.csv",
+                "lake/year=2026/.csv",
+                false,
+            ),
+            (
+                "lake/year={year}/{crop_type}.csv",
+                "lake/year=/05.csv",
+                false,
+            ),
+            (
+                "lake/year={year}/{crop_type}.csv",
+                "lake/year=2026/05/06.csv",
+                false,
+            ),
+            (
+                "lake/year={year}/{crop_type}.csv",
+                "lake/year=2026/05.csv.gz",
+                false,
+            ),
+            (
+                "lake/year={year}/{crop_type}.csv",
+                "other/year=2026/05.csv",
+                false,
+            ),
+            ("{year}.csv", "2026.csv", true),
+            ("{year}.csv", "2026-05.csv", false),
+            ("{year}.csv", "unknown.csv", true),
+            ("{year}.csv", "202é.csv", false),
+            ("{crop_type}-{year}", "a-b-é-2026", true),
+            ("{crop_type}-{year}", "-2026", false),
+            ("{crop_type}{month}", "é05", true),
+        ] {
+            assert_eq!(template(text).fits(name), fits, "{text}: {name}");
         }
     }
 

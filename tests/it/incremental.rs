@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::archives::ArchiveFile;
@@ -412,6 +412,60 @@ fn a_crop_keeps_its_file_name_across_runs() {
     let text = fs::read_to_string(scene.lake().join(&both[0])).unwrap();
     assert_eq!(text.lines().count(), 2, "{text}");
     assert_equal(&verify(&[scene.lake().to_str().unwrap()]), "crops");
+}
+
+#[test]
+fn a_file_of_an_export_from_the_service_is_removed_with_its_last_batch() {
+    let scene = Scene::new();
+    let output = scene.lake().join(MONTHS);
+    let args = ["export", "-o", output.to_str().unwrap(), "--manifest"];
+    let mut command = trayscan(&args);
+    command.service(&scene.nursery);
+    command.output().expect(0);
+    for id in ["b11", "b12", "b13"] {
+        scene.nursery.state().items.remove(id).unwrap();
+    }
+    scene.sync();
+    scene.run(MONTHS, &[]);
+    let after: Vec<String> = files(&scene.lake()).into_keys().collect();
+    assert!(
+        !after.contains(&MONTHS.replace("{year}", "2026").replace("{month}", "01")),
+        "{after:?}"
+    );
+    assert_equal(&verify(&[scene.lake().to_str().unwrap()]), "moved");
+}
+
+#[test]
+fn only_files_of_the_template_are_removed() {
+    let scene = Scene::new();
+    scene.run(MONTHS, &[]);
+    let precious = scene.folder.path().join("precious.csv");
+    fs::write(&precious, "a").unwrap();
+    let manifest = scene.lake().join("_manifest.json");
+    let mut listed: Value = serde_json::from_str(&fs::read_to_string(&manifest).unwrap()).unwrap();
+    let folder = scene.lake().to_str().unwrap().to_owned();
+    let mut entry = listed["files"][0].clone();
+    entry["path"] = json!(format!("{folder}/../precious.csv"));
+    listed["files"].as_array_mut().unwrap().push(entry);
+    fs::write(&manifest, listed.to_string()).unwrap();
+    let pending = json!({"template": "other/{day}.csv", "files": [precious.to_str().unwrap()]});
+    let pending_list = scene.lake().join("_manifest.json.pending");
+    fs::write(pending_list, pending.to_string()).unwrap();
+    scene.run(MONTHS, &[]);
+    assert!(precious.exists());
+}
+
+#[test]
+fn a_file_modified_after_the_manifest_is_rewritten() {
+    let scene = Scene::new();
+    scene.run(MONTHS, &[]);
+    let path = scene.lake().join("year=2026/month=01/batches.ndjson");
+    let text = fs::read(&path).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    // The same size, but other content.
+    fs::write(&path, vec![b' '; text.len()]).unwrap();
+    scene.run(MONTHS, &[]);
+    assert_eq!(fs::read(&path).unwrap(), text);
 }
 
 #[test]

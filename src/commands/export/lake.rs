@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File as Folder, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
 
@@ -20,10 +21,12 @@ use crate::batch::{Batch, COLUMNS, Zone};
 use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::messages::count;
 use crate::error::{Failure, Kind};
-use crate::export::manifest::{LakeState, Manifest, ManifestFile};
+use crate::export::manifest::{LakeState, Manifest, ManifestFile, ManifestRequest};
 use crate::export::{Crops, Destination, Pending, Template};
+use crate::formats::Format;
 use crate::pipeline::Selection;
 use crate::storage::cloud::ObjectAddress;
+use crate::storage::path::resolved;
 use crate::storage::{Location, Storage};
 use crate::terminal;
 use crate::text;
@@ -83,7 +86,13 @@ impl LakePlan {
         let manifest = Manifest::read_any(path, storage).map_err(|failure| {
             failure.hint("remove it; the next run then rewrites the whole lake")
         })?;
-        let known = current_names(&manifest, template);
+        let mut known = current_names(&manifest, template);
+        if manifest.lake.is_none() && has_range(&manifest.request, range) {
+            // An export from the service; its files are those of the same template.
+            let files = manifest.files.iter();
+            let files = files.filter(|file| template.fits(&file.path));
+            known = files.map(|file| (file.path.clone(), file)).collect();
+        }
         let reason = match &manifest.lake {
             None => Some("the manifest does not record the state of the archive"),
             Some(state) => mismatch(args, request, range, template, &manifest, state),
@@ -91,9 +100,9 @@ impl LakePlan {
         let update = match (reason, &manifest.lake) {
             (None, Some(state)) => {
                 let mut names: HashSet<String> = unfinished.iter().cloned().collect();
-                let altered = known
-                    .iter()
-                    .filter(|(name, file)| present.size(name) != file.bytes);
+                let altered = known.iter().filter(|(name, file)| {
+                    present.size(name) != file.bytes || present.is_newer(name)
+                });
                 names.extend(altered.map(|(name, _)| name.clone()));
                 plan_update(args, request, archive, &manifest, state, &known, names)?
             }
@@ -146,7 +155,8 @@ pub(super) fn current_names<'a>(
 /// Returns the name of a file in a lake that was in `folder`, as the template forms it now.
 fn renamed(name: &str, folder: &str, template: &Template) -> Option<String> {
     let inside = name.strip_prefix(folder)?;
-    Some(format!("{}{inside}", template.folder().to_string_lossy()))
+    let name = format!("{}{inside}", template.folder().to_string_lossy());
+    template.fits(&name).then_some(name)
 }
 
 /// Returns the template and the manifest of a lake for which the run keeps a list of pending changes.
@@ -171,14 +181,14 @@ pub(super) fn unfinished_files(
     let Some((earlier, files)) = Pending::read(manifest, storage)? else {
         return Ok(BTreeSet::new());
     };
-    let folder = earlier_folder(&earlier, template);
-    let named = files.into_iter().map(|name| {
-        let named = folder
-            .as_deref()
-            .and_then(|folder| renamed(&name, folder, template));
-        named.unwrap_or(name)
-    });
-    Ok(named.collect())
+    // Files of another layout are none of this run.
+    let Some(folder) = earlier_folder(&earlier, template) else {
+        return Ok(BTreeSet::new());
+    };
+    let named = files.iter();
+    Ok(named
+        .filter_map(|name| renamed(name, &folder, template))
+        .collect())
 }
 
 /// Returns the folder of the lake as the manifest names it; `None` if its files were named differently.
@@ -204,8 +214,6 @@ fn mismatch(
     let earlier = &manifest.request;
     let fields = request.fields.columns.iter();
     let fields = fields.map(|&column| COLUMNS[column].name);
-    let earlier_range = [earlier.start.as_deref(), earlier.end.as_deref()];
-    let requested_range = [range.start, range.end].map(|second| second.map(written));
     let format = request.destination.format.name();
     let conditions = manifest.clock().and_then(|clock| {
         let parse = |text: &String| Condition::parse(text, clock).ok();
@@ -224,12 +232,11 @@ fn mismatch(
         ),
         (
             manifest.files.iter().all(|file| file.format == format)
-                && state.options == format_flags(&args.output),
+                && state.options == format_flags(&args.output, request),
             "the manifest has another format",
         ),
         (
-            earlier_range == requested_range.each_ref().map(Option::as_deref)
-                && earlier.excludes_end == range.excludes_end
+            has_range(earlier, range)
                 && conditions.as_ref() == Some(&request.batches.conditions)
                 && earlier.lenient == args.selection.lenient,
             "the manifest has another range or other filters",
@@ -239,7 +246,14 @@ fn mismatch(
             "the manifest has another order",
         ),
         (
-            earlier_folder(&state.template, template).is_some(),
+            earlier_folder(&state.template, template).is_some_and(|folder| {
+                // In the lake, the manifest moves with it.
+                let is_inside = |path: &PathBuf| path.starts_with(template.folder());
+                request.destination.manifest.as_ref().is_some_and(is_inside)
+                    || Path::new(&folder) == template.folder()
+                    || resolved(Path::new(&folder))
+                        .is_some_and(|folder| Some(folder) == resolved(&template.folder()))
+            }),
             "the manifest has other file names",
         ),
         (
@@ -249,6 +263,12 @@ fn mismatch(
     ];
     let failed = checks.iter().find(|(is_same, _)| !is_same);
     failed.map(|(_, reason)| *reason)
+}
+
+/// Returns whether an export of `earlier` had this range.
+fn has_range(earlier: &ManifestRequest, range: &Range) -> bool {
+    let [start, end] = [range.start, range.end].map(|second| second.map(written));
+    (earlier.start == start && earlier.end == end) && earlier.excludes_end == range.excludes_end
 }
 
 /// Finds the files to rewrite, in addition to `names`; or says why that is not possible.
@@ -380,7 +400,7 @@ impl ChangeSearch<'_> {
 }
 
 /// Returns the flags that affect the bytes of a file.
-pub(super) fn format_flags(args: &OutputArgs) -> Vec<String> {
+pub(super) fn format_flags(args: &OutputArgs, request: &ExportRequest) -> Vec<String> {
     let flags = [
         ("--numbers", args.numbers),
         ("--decimal-comma", args.decimal_comma),
@@ -391,8 +411,12 @@ pub(super) fn format_flags(args: &OutputArgs) -> Vec<String> {
     let given = flags.iter().filter(|(_, given)| *given);
     let given = given.map(|(flag, _)| (*flag).to_owned());
     let delimiter = args.delimiter.iter();
+    // The sheet with the figures of each crop has weeks.
+    let has_weeks = request.destination.format == Format::Xlsx && request.batches.zone != Zone::UTC;
+    let zone = has_weeks.then(|| format!("--time-zone {}", request.batches.zone.name()));
     given
         .chain(delimiter.map(|delimiter| format!("--delimiter {delimiter}")))
+        .chain(zone)
         .collect()
 }
 
@@ -400,6 +424,8 @@ pub(super) fn format_flags(args: &OutputArgs) -> Vec<String> {
 struct LakeSizes {
     /// Sizes in object storage, by address.
     objects: HashMap<String, u64>,
+    /// When the manifest was written, if it is a local file.
+    written: Option<SystemTime>,
 }
 
 impl LakeSizes {
@@ -413,7 +439,20 @@ impl LakeSizes {
         {
             objects.extend(storage.cloud.sizes(&manifest)?);
         }
-        Ok(Self { objects })
+        let written = fs::metadata(manifest).and_then(|metadata| metadata.modified());
+        Ok(Self {
+            objects,
+            written: written.ok(),
+        })
+    }
+
+    /// Returns whether a local file was modified after the manifest. SQLite files often keep their size.
+    fn is_newer(&self, name: &str) -> bool {
+        let modified = fs::metadata(name).and_then(|metadata| metadata.modified());
+        modified
+            .ok()
+            .zip(self.written)
+            .is_some_and(|(modified, written)| modified > written)
     }
 
     /// Returns the size of a file; `None` if it does not exist.
@@ -555,11 +594,17 @@ fn first_with_prefix(prefix: &str) -> Option<PathBuf> {
     })
 }
 
-/// Warns of local files that match the template of a lake but are not among its `files`: readers of the folder would
+/// Warns of files that match the template of a lake but are not among its `files`: readers of the folder would
 /// read them as data.
-pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
+pub(super) fn warn_of_strays(
+    template: &Template,
+    files: &HashSet<String>,
+    only_changed: bool,
+    storage: &Storage,
+) {
     let text = template.text();
-    if ObjectAddress::is_meant(Path::new(&text)) {
+    // Only `--only-changed` needs permission to list objects.
+    if ObjectAddress::is_meant(Path::new(&text)) && !only_changed {
         return;
     }
     // A folder that cannot be read is not a reason to fail.
@@ -568,7 +613,7 @@ pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
     };
     let plain = |name: &str| name.strip_prefix("./").unwrap_or(name).to_owned();
     let known: HashSet<String> = files.iter().map(|name| plain(name)).collect();
-    let found = lake.files(&Storage::default()).unwrap_or_default();
+    let found = lake.files(storage).unwrap_or_default();
     let found = found.iter().map(|file| plain(&file.to_string_lossy()));
     let strays: Vec<String> = found.filter(|name| !known.contains(name)).collect();
     if let Some(first) = strays.first() {

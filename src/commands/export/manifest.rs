@@ -81,7 +81,7 @@ impl ManifestInputs<'_> {
         };
         Ok(Some(LakeState {
             template: template.text(),
-            options: lake::format_flags(&self.args.output),
+            options: lake::format_flags(&self.args.output, self.request),
             archive: archive.position()?,
             digest,
             crop_names: self.crop_names.clone(),

@@ -154,7 +154,8 @@ fn up_to_date(
     }
     if let Some(template) = &request.destination.template {
         let files = lake::current_names(manifest, template).into_iter();
-        lake::warn_of_strays(template, &files.map(|(name, _)| name).collect());
+        let files = files.map(|(name, _)| name).collect();
+        lake::warn_of_strays(template, &files, true, storage);
     }
     // A killed run may have written everything except the marker.
     let marker = request.destination.success_marker.as_deref();
@@ -350,7 +351,8 @@ impl OpenOutputs {
             }
             let kept = kept.iter().flatten().map(|file| file.path.clone());
             let files = written.iter().map(|file| file.path.clone()).chain(kept);
-            lake::warn_of_strays(template, &files.collect());
+            let only_changed = args.output.only_changed;
+            lake::warn_of_strays(template, &files.collect(), only_changed, storage);
         }
         let warnings = received.warn(format_warnings(&report, destination))?;
         let places: HashSet<String> = written.iter().map(|file| file.path.clone()).collect();

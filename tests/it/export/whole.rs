@@ -4,9 +4,7 @@ use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::{
-    MANY_RETRIES, YEAR, YEAR_FLAGS, assert_same, assert_whole, batch, texts, with, written,
-};
+use super::{MANY_RETRIES, assert_same, assert_whole, batch, texts, with, written};
 use crate::fake::{Answer, Batch, FakeService, TOKEN};
 use crate::harness::{Output, Server, export, in_parallel};
 
