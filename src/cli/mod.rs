@@ -170,7 +170,7 @@ pub(crate) enum Command {
 
     /// Print a shell completion script
     ///
-    /// To load it in bash or zsh: `source <(trayscan completions bash)`. In fish: `trayscan completions fish | source`.
+    /// To load it in bash: `source <(trayscan completions bash)`. In zsh, after compinit: `source <(trayscan completions zsh)`. In fish: `trayscan completions fish | source`.
     Completions {
         /// Shell to print the script for
         #[arg(value_enum)]

@@ -21,6 +21,7 @@ use crate::secret::Secret;
 use crate::server::faults::Faults;
 use crate::server::{self, ExpectedCredentials, ServerOptions};
 use crate::terminal::{ProgressLine, Stats, When};
+use crate::text;
 
 const DAY: i64 = 86_400;
 
@@ -172,8 +173,9 @@ impl BatchSource {
         };
         Ok((!missing.is_empty()).then(|| {
             format!(
-                "the archive is not known to be complete: {}; `trayscan sync{flag}` fetches the rest",
-                missing.join(", ")
+                "the archive is not known to be complete: {}; `trayscan sync {}{flag}` fetches the rest",
+                missing.join(", "),
+                text::one_line(&archive.path().to_string_lossy())
             )
         }))
     }

@@ -202,7 +202,7 @@ fn refuse_contradiction(path: &Path, inner: &Path, format: Option<Format>) -> Re
         right.push(packed);
     }
     Err(usage(format!(
-        "`-o {}` is the name of a {} file, but the format is {}",
+        "`-o {}` has the extension of {}, but the format is {}",
         text::one_line(&path.to_string_lossy()),
         named.name(),
         format.name()

@@ -36,7 +36,7 @@ pub(super) fn limit(
     let range = Some(range).filter(|range| range.start.is_some() || range.end.is_some());
     if let Some(range) = range {
         terminal::note(&format!(
-            "a table may contain many exports; of {name}, only the batches of {} are compared",
+            "a table may contain many exports; of {name}, only this range is compared: {}",
             range.describe()
         ));
     }

@@ -233,8 +233,11 @@ fn an_archive_that_begins_late_does_not_claim_all_dates() {
         "service",
     );
     let ended = exported(&shelf, &["-f", "csv", "--start", "2026-01"]);
-    let hint = "`trayscan sync --start 2026-01-01T00:00:00Z` fetches the rest";
-    assert!(ended.stderr.contains(hint), "{ended:?}");
+    let hint = format!(
+        "`trayscan sync {} --start 2026-01-01T00:00:00Z` fetches the rest",
+        shelf.path.display()
+    );
+    assert!(ended.stderr.contains(&hint), "{ended:?}");
 }
 
 #[test]
