@@ -30,7 +30,11 @@ pub(super) async fn classify(
     }
     if !error.is_connect() {
         let what = "the connection failed".to_owned();
-        return Fault::Connection(LostConnection { what, cause });
+        return Fault::Connection(LostConnection {
+            what,
+            cause,
+            variable: None,
+        });
     }
     // Through a tunnel, TLS with the service fails with an I/O error; every other error is the proxy's.
     let connector = error.source().and_then(Error::source);
@@ -54,7 +58,11 @@ pub(super) async fn classify(
     }
     let Some(proxy) = proxy else {
         let what = format!("cannot connect to {target}");
-        return Fault::Connection(LostConnection { what, cause });
+        return Fault::Connection(LostConnection {
+            what,
+            cause,
+            variable: None,
+        });
     };
     // The proxy was reached, but refused the tunnel.
     let refused = connector.filter(|error| base_url.is_https() && error.source().is_none());
@@ -68,5 +76,9 @@ pub(super) async fn classify(
     }
     let (address, variable) = (proxy.address(), proxy.variable());
     let what = format!("cannot connect to the proxy {address} ({variable})");
-    Fault::Connection(LostConnection { what, cause })
+    Fault::Connection(LostConnection {
+        what,
+        cause,
+        variable: Some(variable),
+    })
 }

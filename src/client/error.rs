@@ -185,6 +185,10 @@ impl ServiceError {
                 "the service refused the request",
                 "check the dates and other flags; `trayscan check` tests each step separately",
             ),
+            (Fault::Connection(lost), _) if lost.variable.is_some() => {
+                let hint = format!("check {}, or unset it", lost.variable.unwrap_or_default());
+                return ("the service cannot be reached".to_owned(), hint);
+            }
             (Fault::Connection(_), _) => (
                 "the service cannot be reached",
                 "check the base URL and the network, or try again later",
@@ -296,6 +300,8 @@ pub(crate) struct LostConnection {
     /// What happened, with host and port if there was no connection.
     pub(super) what: String,
     pub(super) cause: Box<dyn Error + Send + Sync>,
+    /// The variable that names the proxy, if that cannot be reached.
+    pub(super) variable: Option<&'static str>,
 }
 
 /// A proxy that refused the connection.
