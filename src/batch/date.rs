@@ -1,6 +1,8 @@
 //! Dates as users write them. The grammar is strict, because a wrong guess would export the wrong days.
 
-use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveDateTime, TimeDelta, Utc, Weekday};
+use chrono::{
+    DateTime, Datelike as _, Month, Months, NaiveDate, NaiveDateTime, TimeDelta, Utc, Weekday,
+};
 
 use super::timestamp::whole_second;
 use super::zone::Zone;
@@ -119,6 +121,10 @@ pub(crate) enum Problem {
     NoSuchWeek(i32, u32),
     /// A quarter that no year has; the year.
     NoSuchQuarter(i32),
+    /// A month that no year has.
+    NoSuchMonth,
+    /// A day that its month does not have; the month and its number of days.
+    NoSuchDay(i32, u8, u8),
     /// A date in another spelling; the right one.
     Misspelt(String),
     /// An age or a time, where a period is needed.
@@ -176,6 +182,10 @@ impl Problem {
             Self::NoOffset => Some("it must have a time zone".to_owned()),
             Self::NoSuchWeek(year, weeks) => Some(format!("{year} has {weeks} weeks")),
             Self::NoSuchQuarter(_) => Some("a year has 4 quarters".to_owned()),
+            Self::NoSuchMonth => Some("a year has 12 months".to_owned()),
+            Self::NoSuchDay(year, month, days) => {
+                Some(format!("{year:04}-{month:02} has {days} days"))
+            }
             Self::Misspelt(_) | Self::NoPeriod(_) | Self::Unknown => None,
         }
     }
@@ -198,7 +208,7 @@ impl Problem {
             Self::NoPeriod(NotPeriod::Time) => {
                 "to select from one time to another, use `--start` and `--end`".to_owned()
             }
-            Self::Unknown => return None,
+            Self::NoSuchMonth | Self::NoSuchDay(..) | Self::Unknown => return None,
         })
     }
 }
@@ -217,6 +227,9 @@ pub(crate) fn parse(word: &str, clock: Clock) -> Result<Bound, Problem> {
     match second(word) {
         Ok(second) => Ok(Bound::Second(second)),
         Err(Problem::Unknown) => {
+            if let Some(problem) = impossible(word) {
+                return Err(problem);
+            }
             let meant = nearest(word, WORDS.iter().map(|(name, ..)| *name));
             Err(meant.map_or(Problem::Unknown, |name| Problem::Misspelt(name.to_owned())))
         }
@@ -259,6 +272,20 @@ fn calendar(word: &str, clock: Clock) -> Option<Bound> {
     };
     let year = i32::try_from(digits(parts[0], 4)?).ok()?;
     clock.period(unit, NaiveDate::from_ymd_opt(year, month, day)?)
+}
+
+/// Says which part of a date does not exist; `None` if it does not look like a day or a month.
+fn impossible(word: &str) -> Option<Problem> {
+    let mut parts = word.split('T').next()?.split('-');
+    let year = i32::try_from(digits(parts.next()?, 4)?).ok()?;
+    let month = u8::try_from(digits(parts.next()?, 2)?).ok()?;
+    let day = parts.next().map(|day| digits(day, 2));
+    let Ok(known) = Month::try_from(month) else {
+        return Some(Problem::NoSuchMonth);
+    };
+    let days = known.num_days(year)?;
+    let exists = (1..=u32::from(days)).contains(&day??);
+    (!exists).then_some(Problem::NoSuchDay(year, month, days))
 }
 
 /// Parses `YYYY-Www` and `YYYY-Qn`; `None` if the date looks like neither. Recognises them in other spellings, such as

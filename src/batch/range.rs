@@ -273,6 +273,18 @@ mod tests {
             assert_eq!(told(Range::parse(Some(word), None, clock("UTC"))), expected);
         }
         for (word, expected) in [
+            ("2026-02-30", "2026-02 has 28 days"),
+            ("2028-02-30", "2028-02 has 29 days"),
+            ("2026-04-31T06:00:00Z", "2026-04 has 30 days"),
+            ("2026-13", "a year has 12 months"),
+            ("2026-00-01", "a year has 12 months"),
+            ("2026-5-1", "it must be a date, such as 2026-05-01"),
+        ] {
+            let refused = told(Range::parse(Some(word), None, clock("UTC")));
+            let expected = format!("`--start` is `{word}`; {expected}: use one of these forms");
+            assert!(refused.starts_with(&expected), "{refused}");
+        }
+        for (word, expected) in [
             (
                 "7d",
                 "`--period` is `7d`; it must be a period, such as last-month or 2026-W18: to select everything since then, use `--start 7d`",

@@ -249,8 +249,6 @@ fn everything_else_is_refused() {
         "20260501",
         "2026-5-1",
         "01/02/2026",
-        "2026-02-30",
-        "2026-13",
         "26-05-01",
         "2026-05-01T06:00",
         "2026-05-01 06:00:00Z",
@@ -269,6 +267,14 @@ fn everything_else_is_refused() {
         "2026-05-01T06:00:00Zé",
     ] {
         assert_eq!(start(word), Err(Problem::Unknown), "{word}");
+    }
+    let no_day = Problem::NoSuchDay(2026, 2, 28);
+    for (word, problem) in [
+        ("2026-02-30", no_day.clone()),
+        ("2026-02-30T06:00:00Z", no_day),
+        ("2026-13", Problem::NoSuchMonth),
+    ] {
+        assert_eq!(start(word), Err(problem), "{word}");
     }
 }
 
