@@ -214,11 +214,13 @@ impl ResponseBody {
     const BEFORE_CUT: Duration = Duration::from_millis(20);
 
     fn poll_cut(&mut self, context: &mut Context<'_>) -> Poll<Cut> {
-        let pause = self
-            .pause
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(Self::BEFORE_CUT)));
-        ready!(pause.as_mut().poll(context));
-        Poll::Ready(Cut)
+        let Some(pause) = &mut self.pause else {
+            self.pause = Some(Box::pin(tokio::time::sleep(Self::BEFORE_CUT)));
+            // hyper flushes only if the body is pending. On a busy machine, the pause may be over already.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        };
+        pause.as_mut().poll(context).map(|()| Cut)
     }
 
     /// Returns the remaining length, as if it were not cut off.

@@ -12,7 +12,7 @@ pub(crate) use run::{LIMIT, Output, Pipe, Run, Running, SOON, python, run, trays
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::io::{self, BufRead as _, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -145,7 +145,9 @@ impl Server {
         stream.write_all(bytes).unwrap();
         let mut answer = Vec::new();
         // After a reset, return the bytes received before it.
-        let _ = stream.read_to_end(&mut answer);
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{answer:?}");
+        }
         answer
     }
 
