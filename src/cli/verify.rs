@@ -67,6 +67,12 @@ pub(crate) struct VerifyArgs {
     pub(crate) archive: Option<PathBuf>,
 
     /// Output format
+    ///
+    /// `json` prints one object. All keys are always present. `equal` is the result. `missing`, `extra`, `changed`
+    /// and `repeated` each have a `count` and the first 20 `ids`; the first three are null if there was nothing to
+    /// compare batch by batch. `fields` were compared, `not_compared` were not, and FILE has no column for
+    /// `lacking`. `batches` and `digest` are those of FILE; `claim` (embedded in FILE), `manifest` and `against` are
+    /// what it was compared with, or null.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) format: ReportFormat,
 

@@ -123,12 +123,19 @@ fn name_aliases(arg: clap::Arg) -> clap::Arg {
     arg.long_help(format!("{help}\n\n[alias: {}]", aliases.join(", ")))
 }
 
-/// Returns the subcommands of `command` as they are typed, with what they do.
+/// Returns the subcommands of `command` as they are typed, with what they and their arguments do.
 fn nested_commands(command: &clap::Command) -> Vec<(String, String)> {
     let describe = |nested: &clap::Command| {
-        let usage = nested.get_bin_name().unwrap_or(nested.get_name());
-        let about = nested.get_about().map(ToString::to_string);
-        (usage.to_owned(), about.unwrap_or_default())
+        let usage = nested.clone().render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").to_owned();
+        let mut meaning = nested.get_about().map(ToString::to_string);
+        let own = |arg: &&clap::Arg| !arg.is_global_set() && arg.get_id() != "help";
+        for arg in nested.get_arguments().filter(own) {
+            let help = arg.get_help().map(ToString::to_string);
+            let line = format!("\n{}: {}", arg, help.unwrap_or_default());
+            meaning.get_or_insert_default().push_str(&line);
+        }
+        (usage, meaning.unwrap_or_default())
     };
     command.get_subcommands().map(describe).collect()
 }
@@ -339,7 +346,12 @@ fn definitions<T: Into<String>>(title: &str, entries: impl Iterator<Item = (Stri
     for (term, meaning) in entries {
         section.control("TP", []);
         section.text([bold(term)]);
-        section.text([roman(meaning.into())]);
+        for (index, line) in meaning.into().lines().enumerate() {
+            if index > 0 {
+                section.control("br", []);
+            }
+            section.text([roman(line)]);
+        }
     }
     section.to_roff()
 }

@@ -181,7 +181,7 @@ pub(super) fn unfinished_files(
     let Some((earlier, files)) = Pending::read(manifest, storage)? else {
         return Ok(BTreeSet::new());
     };
-    // Files of another layout are none of this run.
+    // Files of another layout do not concern this run.
     let Some(folder) = earlier_folder(&earlier, template) else {
         return Ok(BTreeSet::new());
     };
