@@ -196,6 +196,10 @@ impl Sync<'_> {
         self.mark = self.begun;
         self.agree_on_time();
         let since = self.archive.since()?.second();
+        if request.full {
+            // Windows lack batches that have no date for the service.
+            self.pages.walk_sequentially();
+        }
         let ranges = loop {
             self.drop_future_coverage()?;
             let had_clock = self.has_clock;
@@ -221,7 +225,7 @@ impl Sync<'_> {
         ranges: Vec<Range>,
     ) -> Result<(), Failure> {
         let findings = std::mem::take(&mut self.findings);
-        let can_mark = (findings.skipped, findings.held_back) == (0, 0);
+        let can_mark = (findings.skipped, findings.held_back) == (0, false);
         let ended = self.look_again(since, can_mark.then_some(ranges)).await;
         // Problems are counted once, although the same batches came again.
         let again = std::mem::replace(&mut self.findings, findings);
@@ -229,12 +233,12 @@ impl Sync<'_> {
             self.findings.add(again);
         } else {
             self.findings.skipped = self.findings.skipped.max(again.skipped);
-            self.findings.held_back = self.findings.held_back.max(again.held_back);
+            self.findings.held_back |= again.held_back;
         }
         ended?;
-        let why = match &self.findings {
-            DataIssues { skipped: 1.., .. } => "some batches have no valid batch_id",
-            DataIssues { held_back: 1.., .. } => "version 1 may have left some out",
+        let why = match (self.findings.skipped, self.findings.held_back) {
+            (1.., _) => "some batches have no valid batch_id",
+            (_, true) => "version 1 may have left some out",
             _ if self.broken.is_some() => return Ok(()),
             _ => {
                 self.run.vanished = self.store.mark_vanished(&self.now())?;
@@ -261,7 +265,6 @@ impl Sync<'_> {
             && self.store.has_unseen()?
         {
             log::info!("some batches seem to have vanished; fetching everything again to be sure");
-            self.pages.walk_sequentially();
             self.ranges(ranges.into()).await?;
         }
         Ok(())
@@ -400,7 +403,8 @@ impl Sync<'_> {
             self.coverage = before.clone();
             *known = (restarts, 0);
         }
-        for fetched in windows.iter().skip(known.1) {
+        let new = windows.iter().skip(known.1);
+        for fetched in new.filter(|fetched| !fetched.held_back) {
             self.coverage.add(&fetched.window, self.mark);
         }
         known.1 = known.1.max(windows.len());

@@ -303,7 +303,9 @@ impl Http {
         let mut builder = client
             .request(request.method.clone(), url.clone())
             .header(header::ACCEPT, HeaderValue::from_static("application/json"))
-            .header(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+            .header(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED))
+            // A page that a proxy stored earlier would lack newer batches.
+            .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         if let Some(form) = &request.form {
             builder = builder.form(form);
         }
@@ -371,13 +373,20 @@ impl Response {
         }
     }
 
-    /// Returns whether this is a complete success. Partial content is not: no range was requested.
+    /// Returns whether this is a complete success.
     pub(crate) fn is_success(&self) -> bool {
         self.inner.status().is_success() && !self.is_partial()
     }
 
+    /// Returns whether the body is not, or only in part, what was requested.
     fn is_partial(&self) -> bool {
-        self.inner.status() == StatusCode::PARTIAL_CONTENT
+        let status = self.inner.status();
+        let partial = [
+            StatusCode::ACCEPTED,
+            StatusCode::PARTIAL_CONTENT,
+            StatusCode::IM_USED,
+        ];
+        partial.contains(&status)
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -539,7 +548,10 @@ impl Response {
     pub(crate) async fn refused(&mut self) -> ServiceError {
         if self.is_partial() {
             // The body is data and may contain a cursor, so it is not shown.
-            return self.broken("it answered 206 (partial content), but no range was requested");
+            return self.broken(format!(
+                "it answered {} instead of 200",
+                self.inner.status()
+            ));
         }
         let status = self.inner.status().as_u16();
         let retry_after = retry_after(self.inner.headers());

@@ -40,10 +40,13 @@ pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> 
             issues.example.as_deref().unwrap_or_default(),
         )
     });
-    let crowded = issues.crowded.as_ref().map(|first| match issues.held_back {
-        0 | 1 => first.clone(),
-        many => format!("{first}; the same applies to {} more", thousands(many - 1)),
-    });
+    let crowded = issues
+        .crowded_warning
+        .as_ref()
+        .map(|first| match issues.crowded.len() {
+            0 | 1 => first.clone(),
+            many => format!("{first}; the same applies to {} more", many - 1),
+        });
     absent.into_iter().chain(flawed).chain(crowded).collect()
 }
 
@@ -94,8 +97,9 @@ mod tests {
             example: Some("batch 7: no crop_type".to_owned()),
             skipped: 1,
             absent: column("crop_type") | column("scanned_by_email"),
-            held_back: 3,
-            crowded: Some("1000 batches in one second".to_owned()),
+            crowded: [1, 2, 3].into(),
+            crowded_warning: Some("1000 batches in one second".to_owned()),
+            held_back: true,
         };
         let counts = Counts {
             conflicts: 1,
@@ -124,8 +128,8 @@ mod tests {
         assert_eq!(strict.len(), 2, "a strict run fails at the first flaw");
         let one = DataIssues {
             absent: column("crop_type"),
-            held_back: 1,
-            crowded: Some("1000 batches in one second".to_owned()),
+            crowded: [1].into(),
+            crowded_warning: Some("1000 batches in one second".to_owned()),
             ..DataIssues::default()
         };
         assert_eq!(

@@ -1,5 +1,6 @@
 //! Decodes the batches of a response, and records their issues.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,10 +23,11 @@ pub(crate) struct DataIssues {
     pub(crate) skipped: u64,
     /// Nullable fields that were absent, one bit each.
     pub(crate) absent: u32,
-    /// Number of seconds for which version 1 may have returned only some batches, and a description of the
-    /// first.
-    pub(crate) held_back: u64,
-    pub(crate) crowded: Option<String>,
+    /// The seconds with more batches than version 1 may return at once, and a warning about the first.
+    pub(crate) crowded: BTreeSet<i64>,
+    pub(crate) crowded_warning: Option<String>,
+    /// Whether version 1 may have returned only some batches.
+    pub(crate) held_back: bool,
 }
 
 impl DataIssues {
@@ -34,14 +36,9 @@ impl DataIssues {
         self.skipped += more.skipped;
         self.example = self.example.take().or(more.example);
         self.absent |= more.absent;
-        self.held_back += more.held_back;
-        self.crowded = self.crowded.take().or(more.crowded);
-    }
-
-    /// Records a second for which the response may be incomplete.
-    pub(super) fn add_truncated(&mut self, what: String) {
-        self.held_back += 1;
-        self.crowded.get_or_insert(what);
+        self.crowded.extend(more.crowded);
+        self.crowded_warning = self.crowded_warning.take().or(more.crowded_warning);
+        self.held_back |= more.held_back;
     }
 }
 

@@ -174,7 +174,8 @@ impl Pages {
             self.fill();
             match self.queue.take_first()? {
                 First::Page(decoded, is_window) => return Ok(Some(self.count(decoded, is_window))),
-                First::Finished(Some((fetched, issues))) => {
+                First::Finished(Some((mut fetched, issues))) => {
+                    fetched.held_back = issues.held_back;
                     if !self.is_v1() && self.misses_first_page(&fetched.window) {
                         self.restart(MISSING_BATCHES);
                     } else {
@@ -319,12 +320,12 @@ impl Pages {
 
     /// Returns how many windows may run at once. With a planner, this is one more than the allowed requests,
     /// so that one window sends a request while another decodes. Without a planner, another window might be
-    /// useless.
+    /// useless. One worker has one window: some services know only the latest cursor.
     fn max_running(&self) -> usize {
         let allowed = self.session.client.limiter.allowed();
         match &self.planner {
-            Some(planner) => (allowed + 1).min(planner.max_walks()),
-            None => allowed,
+            Some(planner) if allowed > 1 => (allowed + 1).min(planner.max_walks()),
+            _ => allowed,
         }
     }
 
@@ -418,9 +419,10 @@ impl Pages {
         if self.is_v1() {
             // What was returned before the restart remains incomplete.
             let why = "version 1 returns some batches only without dates, so the whole range was requested again; it may have returned only some of these";
-            let before = self.issues.crowded.take();
-            issues.held_back = self.issues.held_back.max(1);
-            issues.crowded =
+            issues.held_back = true;
+            issues.crowded = std::mem::take(&mut self.issues.crowded);
+            let before = self.issues.crowded_warning.take();
+            issues.crowded_warning =
                 Some(before.map_or(why.to_owned(), |before| format!("{why}; {before}")));
         } else {
             log::info!("fetching one page after another: {why}");

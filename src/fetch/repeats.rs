@@ -59,7 +59,7 @@ impl ReceivedPages {
             let why = format!(
                 "the last {MAX_REPEATED} pages contained no new batches: the service ignores next_token, so its pages would never end"
             );
-            return Err(looping_failure(why));
+            return Err(broken_pages(why));
         }
         Ok(noted.arrivals)
     }
@@ -82,8 +82,8 @@ impl ReceivedPages {
     }
 }
 
-/// Returns the failure for a service whose pages would never end.
-pub(super) fn looping_failure(why: impl Into<String>) -> Failure {
+/// Returns the failure for a service whose pages break the interface, such as pages that would never end.
+pub(super) fn broken_pages(why: impl Into<String>) -> Failure {
     ServiceError::new("GET /v2/batches", Fault::Broken(why.into())).into()
 }
 

@@ -1,6 +1,6 @@
 //! What all walks share: the session with the service, what is known about it, and memory for pages.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -24,6 +24,8 @@ pub(super) struct FetchSession {
     walks: AtomicU64,
     /// Whether a cursor was received twice in one walk.
     pub(super) is_looping: AtomicBool,
+    /// The largest number of batches in a response of version 1.
+    most_batches: AtomicUsize,
 }
 
 impl FetchSession {
@@ -36,7 +38,14 @@ impl FetchSession {
             outside_range: AtomicBool::new(false),
             walks: AtomicU64::new(0),
             is_looping: AtomicBool::new(false),
+            most_batches: AtomicUsize::new(0),
         }
+    }
+
+    /// Records the number of batches in a response of version 1. Returns whether it may be the limit of the service,
+    /// because no response had more.
+    pub(super) fn may_be_limit(&self, batches: usize) -> bool {
+        self.most_batches.fetch_max(batches, Ordering::Relaxed) <= batches
     }
 
     /// Returns a new walk number.

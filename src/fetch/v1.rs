@@ -103,6 +103,7 @@ impl V1Walk {
                 decoded.refetched = std::mem::take(&mut self.returned);
             }
             self.is_done = !decoded.page.is_continued;
+            self.session.may_be_limit(decoded.received);
             let is_enough = self.sample.add_all(&decoded.page.batches);
             if self.window == self.range && self.whole.len() < MAX_WHOLE {
                 self.whole.extend(decoded.page.ids());
@@ -308,13 +309,15 @@ impl V1Seconds {
         if let Some(in_seconds) = &mut self.in_seconds {
             in_seconds.received += received;
             if received >= V1_LIMIT {
-                self.note_truncated(window, received);
+                let is_limit = self.session.may_be_limit(received);
+                self.note_truncated(window, received, is_limit);
             }
         } else if received >= V1_LIMIT {
             let checked = self.repeat_guard.check(digest);
             checked?;
+            let is_limit = self.session.may_be_limit(received);
             if !self.request_seconds() {
-                self.note_truncated(window, received);
+                self.note_truncated(window, received, is_limit);
             }
         }
         Ok(())
@@ -349,13 +352,16 @@ impl V1Seconds {
             .as_ref()
             .is_some_and(|seconds| seconds.distinct != self.returned)
         {
-            self.note_truncated(self.window, self.returned);
+            self.note_truncated(self.window, self.returned, true);
         }
         Ok(WindowEnd::Done(std::mem::take(&mut self.issues)))
     }
 
-    fn note_truncated(&mut self, window: Range, received: usize) {
+    /// Records a second that may be incomplete. A response with fewer batches than another one was not cut off.
+    fn note_truncated(&mut self, window: Range, received: usize, is_limit: bool) {
+        self.issues.held_back |= is_limit;
         let batches = text::thousands(received as u64);
+        let second = window.start.unwrap_or_default();
         let window = window.describe();
         let what = if self.has_others {
             format!(
@@ -364,7 +370,8 @@ impl V1Seconds {
         } else {
             format!("{batches} batches within one second ({window})")
         };
-        self.issues.add_truncated(format!(
+        self.issues.crowded.insert(second);
+        self.issues.crowded_warning.get_or_insert(format!(
             "{what}; version 1 may have returned only some of them"
         ));
     }

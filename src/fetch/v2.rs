@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use super::decode::{DataIssues, DecodedPage, ResponseInfo};
 use super::pending::{EXPIRED, PendingPage};
 use super::planner::WindowPlanner;
-use super::repeats::looping_failure;
+use super::repeats::broken_pages;
 use super::session::FetchSession;
 use super::step::{WalkStep, WindowEnd};
 use super::window::{self, WalkMode};
@@ -21,7 +21,7 @@ use crate::batch::page::WalkId;
 use crate::batch::range::Range;
 use crate::batch::{Batch, Timestamp};
 use crate::client::{ServiceError, Version};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::secret::Secret;
 use crate::terminal;
 
@@ -29,6 +29,8 @@ use crate::terminal;
 const MAX_RESTARTS: u32 = 3;
 /// Number of unordered pages after which a window is split.
 const SPLIT_AFTER: u64 = 8;
+/// Number of batches after which those of the next page are not remembered.
+const MAX_REMEMBERED: usize = 10_000;
 /// The longest cursor, in bytes. In a URL, it may take three times as many, and no more than 64 KiB are possible.
 const MAX_CURSOR: usize = 16 << 10;
 
@@ -57,7 +59,7 @@ pub(super) struct V2Walk {
     cursors: HashSet<u128>,
     hasher: RandomState,
     id: WalkId,
-    /// The batches of the first page, if the window may be split later.
+    /// The batches of the first pages, if the window may be split later.
     first_page: FirstPageIds,
     /// Creation date of the furthest batch so far, and the ids of all batches so far.
     furthest_instant: Option<Timestamp>,
@@ -109,7 +111,11 @@ impl V2Walk {
                 Err(error) if self.is_missing(&error) => {
                     return Ok(WalkStep::End(WindowEnd::VersionMissing(error)));
                 }
-                Err(error) => self.restart(error)?,
+                Err(error) => {
+                    if let Some(end) = self.restart(error)? {
+                        return Ok(WalkStep::End(end));
+                    }
+                }
             }
         }
     }
@@ -198,12 +204,12 @@ impl V2Walk {
                 "the service returned a next_token of more than {} KiB",
                 MAX_CURSOR >> 10
             );
-            self.end = Some(WindowEnd::Failed(Failure::new(Kind::Protocol, why)));
+            self.end = Some(WindowEnd::Failed(broken_pages(why)));
         } else if !self.cursors.insert(self.digest(&cursor)) {
             self.session.is_looping.store(true, Ordering::Relaxed);
             let why =
                 "the service returned the same next_token twice, so its pages would never end";
-            self.end = Some(WindowEnd::Failed(looping_failure(why)));
+            self.end = Some(WindowEnd::Failed(broken_pages(why)));
         }
         self.cursor = Some(Secret::cursor(cursor));
     }
@@ -254,6 +260,7 @@ impl V2Walk {
                 let seen: Vec<i64> = page.created().collect();
                 return window::even_parts(&self.window, &seen);
             }
+            _ if self.first_page.len() < MAX_REMEMBERED => self.first_page.extend(page.ids()),
             _ => {}
         }
         None
@@ -333,11 +340,15 @@ impl V2Walk {
         Some(parts.into_iter().map(|part| (part, mode)).collect())
     }
 
-    /// Restarts the walk if the cursor is no longer valid. Any other error is final.
-    fn restart(&mut self, error: ServiceError) -> Result<(), Failure> {
+    /// Restarts the walk if the cursor is no longer valid, or ends it if that does not help. Any other error is final.
+    fn restart(&mut self, error: ServiceError) -> Result<Option<WindowEnd>, Failure> {
         let expired = self.cursor.take().is_some() && error.refuses_batches(&EXPIRED);
         if !expired {
             return Err(error.into());
+        }
+        if self.restarts >= MAX_RESTARTS && matches!(self.mode, WalkMode::Window { .. }) {
+            let why = "the service rejects the cursors of windows that are fetched in parallel";
+            return Ok(Some(WindowEnd::Unreliable(why)));
         }
         if self.restarts >= MAX_RESTARTS {
             let failure =
@@ -360,7 +371,7 @@ impl V2Walk {
         self.returned = 0;
         self.furthest_instant = None;
         self.seen_ids.clear();
-        Ok(())
+        Ok(None)
     }
 
     fn digest(&self, cursor: &str) -> u128 {

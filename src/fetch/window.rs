@@ -32,6 +32,8 @@ pub(crate) struct FetchedWindow {
     pub(crate) window: Range,
     pub(crate) pages: u64,
     pub(crate) batches: u64,
+    /// Whether version 1 may have returned only some of its batches.
+    pub(crate) held_back: bool,
 }
 
 impl FetchedWindow {
@@ -40,6 +42,7 @@ impl FetchedWindow {
             window,
             pages: 0,
             batches: 0,
+            held_back: false,
         }
     }
 }

@@ -208,6 +208,9 @@ fn print_warnings(report: &SyncReport, lenient: bool) {
     for warning in issue_warnings(&report.findings, lenient) {
         log::warn!("{warning}");
     }
+    if report.findings.held_back {
+        log::warn!("these seconds remain a gap in the archive; only `--api v2` can fill it");
+    }
     if report.run.vanished > 0 {
         log::warn!(
             "{} vanished from the service; the archive keeps {}, marked with the time",

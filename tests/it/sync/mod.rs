@@ -17,6 +17,9 @@ mod refused;
 // Batches that change while they are fetched.
 mod newest;
 
+// Services whose cursors exclude each other.
+mod one_cursor;
+
 // Concurrent runs, and exports from an archive.
 mod concurrent;
 

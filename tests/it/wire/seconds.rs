@@ -4,6 +4,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{Exported, export, token};
+use crate::archives::ArchiveFile;
 use crate::fake::{Answer, Batch, FakeService, list};
 
 const MOST: usize = 1000;
@@ -13,6 +14,7 @@ const FIRST: i64 = 1_772_506_990_000;
 /// What the service does with a response that would be too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Oversized {
+    Complete,
     Truncated,
     Refused(u16),
 }
@@ -50,6 +52,7 @@ fn serve(batches: &[(i64, usize)], oversized: Oversized) -> FakeService {
             Oversized::Refused(status) if inside.len() > MOST => {
                 return Answer::error(status, "too much");
             }
+            Oversized::Complete => {}
             _ => inside.truncate(MOST),
         }
         Answer::ok(format!("[{}]", inside.join(",")))
@@ -106,7 +109,34 @@ fn a_second_too_large_on_its_own_is_kept_with_a_warning() {
         "{}",
         exported.stderr
     );
-    assert!(exported.has("the same applies to"), "{}", exported.stderr);
+    assert!(
+        exported.has("the same applies to 1 more"),
+        "{}",
+        exported.stderr
+    );
+}
+
+#[test]
+fn a_second_that_may_be_incomplete_is_a_gap_in_an_archive() {
+    let batches = [(0, 5), (3000, 1500), (9000, 5)];
+    for (oversized, count, gaps) in [
+        (Oversized::Truncated, 1010, 1),
+        (Oversized::Complete, 1510, 0),
+    ] {
+        let service = serve(&batches, oversized);
+        let archive = ArchiveFile::new();
+        for _ in 0..=gaps {
+            let ended = archive.complete(&service, &["--api", "v1"]);
+            assert!(
+                ended.stderr.contains("within one second"),
+                "{}",
+                ended.stderr
+            );
+        }
+        assert_eq!(archive.one::<usize>("SELECT count(*) FROM batches"), count);
+        let status = archive.status();
+        assert_eq!(status["gaps"].as_array().unwrap().len(), gaps, "{status}");
+    }
 }
 
 #[test]
