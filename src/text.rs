@@ -71,6 +71,15 @@ fn is_hidden(character: char) -> bool {
     bidirectional || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
+/// Returns `word` as a shell reads it: in quotes if it needs them.
+pub(crate) fn for_shell(word: &str) -> Cow<'_, str> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@%".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+}
+
 /// Shortens text from outside for a message: one line, and at most 120 characters.
 pub(crate) fn brief(text: &str) -> String {
     // Conceal first: part of a secret would not be recognised.

@@ -119,7 +119,12 @@ impl Archive {
 
     /// The same for a command that never writes to it: a file that is not an archive is a usage error.
     pub(crate) fn read_source(path: &Path) -> Result<Self, Failure> {
-        Self::read(path).map_err(|mut failure| {
+        Self::read_source_within(path, BUSY_TIMEOUT)
+    }
+
+    /// Does the same, waiting at most `patience` for other programs that write to it.
+    pub(super) fn read_source_within(path: &Path, patience: Duration) -> Result<Self, Failure> {
+        Self::read_within(path, patience).map_err(|mut failure| {
             if failure.kind == Kind::Output {
                 failure.kind = Kind::Usage;
             }
@@ -519,7 +524,7 @@ fn no_archive(path: &Path, why: &str) -> Failure {
         Kind::Output,
         format!("`{}` is not a trayscan archive: {why}", path.display()),
     )
-    .hint("the file was not changed; name an archive created by `trayscan sync`, or a new file")
+    .hint("the file was not changed; name an archive, or create one: `trayscan sync NEW_FILE`")
 }
 
 pub(super) fn damaged(path: &Path, row: i64) -> Failure {

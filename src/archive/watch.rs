@@ -51,7 +51,7 @@ impl WatchedArchive {
                 } else {
                     BUSY_TIMEOUT
                 };
-                let archive = Archive::read_within(&self.path, patience)?;
+                let archive = Archive::read_source_within(&self.path, patience)?;
                 archive.rollback();
                 known.insert(OpenArchive {
                     archive,

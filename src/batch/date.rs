@@ -125,6 +125,8 @@ pub(crate) enum Problem {
     NoSuchMonth,
     /// A day that its month does not have; the month and its number of days.
     NoSuchDay(i32, u8, u8),
+    /// A date in a year without four digits.
+    OutOfRange,
     /// A date in another spelling; the right one.
     Misspelt(String),
     /// An age or a time, where a period is needed.
@@ -186,6 +188,7 @@ impl Problem {
             Self::NoSuchDay(year, month, days) => {
                 Some(format!("{year:04}-{month:02} has {days} days"))
             }
+            Self::OutOfRange => Some("only the years 0001 to 9999 are possible".to_owned()),
             Self::Misspelt(_) | Self::NoPeriod(_) | Self::Unknown => None,
         }
     }
@@ -208,7 +211,9 @@ impl Problem {
             Self::NoPeriod(NotPeriod::Time) => {
                 "to select from one time to another, use `--start` and `--end`".to_owned()
             }
-            Self::NoSuchMonth | Self::NoSuchDay(..) | Self::Unknown => return None,
+            Self::NoSuchMonth | Self::NoSuchDay(..) | Self::OutOfRange | Self::Unknown => {
+                return None;
+            }
         })
     }
 }
@@ -274,8 +279,12 @@ fn calendar(word: &str, clock: Clock) -> Option<Bound> {
     clock.period(unit, NaiveDate::from_ymd_opt(year, month, day)?)
 }
 
-/// Says which part of a date does not exist; `None` if it does not look like a day or a month.
+/// Says which part of a date does not exist; `None` if it does not look like an age, a day or a month.
 fn impossible(word: &str) -> Option<Problem> {
+    let unit = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    if unit.len() < word.len() && ["m", "h", "d", "w", "mo", "y"].contains(&unit) {
+        return Some(Problem::OutOfRange);
+    }
     let mut parts = word.split('T').next()?.split('-');
     let year = i32::try_from(digits(parts.next()?, 4)?).ok()?;
     let month = u8::try_from(digits(parts.next()?, 2)?).ok()?;
@@ -366,7 +375,7 @@ fn second(word: &str) -> Result<DateTime<Utc>, Problem> {
     if (0..=9999).contains(&moment.year()) {
         Ok(moment)
     } else {
-        Err(Problem::Unknown)
+        Err(Problem::OutOfRange)
     }
 }
 

@@ -29,12 +29,13 @@ pub(super) fn explain(error: &clap::Error, args: &[OsString], mut program: Comma
     }
     // Global flags and full names ("trayscan export") reach the subcommands only when built.
     program.build();
-    let args: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    let command = chosen(&program, &args);
+    let texts: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let command = chosen(&program, &texts);
     let line = Line {
         program: &program,
         command,
-        args: &args,
+        args: &texts,
+        raw: args,
     };
     Stop::Mistake(line.mistake(error))
 }
@@ -57,7 +58,9 @@ fn chosen<'a>(program: &'a Command, args: &[&str]) -> &'a Command {
 struct Line<'a> {
     program: &'a Command,
     command: &'a Command,
+    /// The arguments that are text, and all of them.
     args: &'a [&'a str],
+    raw: &'a [OsString],
 }
 
 impl Line<'_> {
@@ -88,12 +91,33 @@ impl Line<'_> {
             ErrorKind::TooManyValues => {
                 Failure::usage(format!("{} takes no value", self.name(&given)), self.help())
             }
-            ErrorKind::InvalidUtf8 => Failure::usage(
-                "an argument or a variable is not text in UTF-8",
-                self.help(),
-            ),
+            ErrorKind::InvalidUtf8 => {
+                let name = self.not_text().unwrap_or("an argument".to_owned());
+                Failure::usage(format!("{name} is not text in UTF-8"), self.help())
+            }
             _ => Failure::usage(first_paragraph(error), self.help()),
         }
+    }
+
+    /// Names the argument or the variable that is not text.
+    fn not_text(&self) -> Option<String> {
+        if let Some(place) = self.raw.iter().position(|arg| arg.to_str().is_none()) {
+            let word = self.raw[place].to_string_lossy().into_owned();
+            let before = place
+                .checked_sub(1)
+                .and_then(|place| self.raw[place].to_str());
+            let flag = match word.split_once('=') {
+                Some((flag, _)) if flag.starts_with("--") => Some(flag),
+                _ => before.filter(|word| word.starts_with('-')),
+            };
+            return flag.map(|flag| format!("the value of `{flag}`"));
+        }
+        let variables = self.command.get_arguments().filter_map(Arg::get_env);
+        let mut broken = variables
+            .filter(|name| std::env::var_os(name).is_some_and(|value| value.to_str().is_none()));
+        broken
+            .next()
+            .map(|name| name.to_string_lossy().into_owned())
     }
 
     fn missing_value(&self, given: &str, valid: &[String]) -> Failure {

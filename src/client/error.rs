@@ -181,6 +181,10 @@ impl ServiceError {
                 "the service does not have this endpoint",
                 "check the base URL; it is the part before /v1 and /v2",
             ),
+            (_, Kind::Refused) if self.request.ends_with("/auth") => (
+                "the service refused the request",
+                "check the base URL, or ask the operator of the service",
+            ),
             (_, Kind::Refused) => (
                 "the service refused the request",
                 "check the dates and other flags; `trayscan check` tests each step separately",
@@ -191,11 +195,15 @@ impl ServiceError {
             }
             (Fault::Connection(_), _) => (
                 "the service cannot be reached",
-                "check the base URL and the network, or try again later",
+                "check the base URL (https or http, host, port) and the network, or try again later",
             ),
             (Fault::TimedOut(_), _) => (
                 "the service did not answer in time",
                 "try again later, raise `--timeout`, or send one request at a time with `--parallel 1`",
+            ),
+            (_, Kind::Unavailable) if !self.is_transient() => (
+                "the service is not available",
+                "try again later, or ask the operator of the service; `--api v1` may work if only version 2 is down",
             ),
             (_, Kind::Unavailable) if self.request.contains("/v2/") => (
                 "the service is not available",

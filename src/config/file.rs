@@ -142,7 +142,10 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
                 Some(meant) => format!("did you mean `{meant}`? {available}"),
                 None => available,
             };
-            let origin = from_variable("TRAYSCAN_PROFILE", &name);
+            let origin = match requested {
+                Some(_) => from_variable("TRAYSCAN_PROFILE", &name),
+                None => " (`default_profile`)".to_owned(),
+            };
             Err(Failure::usage(format!("no profile `{name}`{origin}"), hint))
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, Kind};
+use crate::text;
 
 /// Replaces a leading `~` with the home folder.
 pub(super) fn expand_home(path: &str) -> PathBuf {
@@ -29,8 +30,9 @@ pub(crate) fn absolute(path: &Path) -> Result<String, Failure> {
 /// Warns that others can read a file with a secret.
 pub(super) fn warn_readable(path: &Path) {
     log::warn!(
-        "other users can read `{0}`, which contains a secret; run `chmod 600 {0}`",
-        path.display()
+        "other users can read `{}`, which contains a secret; run `chmod 600 {}`",
+        path.display(),
+        text::for_shell(&path.to_string_lossy())
     );
 }
 

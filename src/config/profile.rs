@@ -177,6 +177,12 @@ fn line_at(text: &str, start: usize) -> usize {
     text.get(..start).unwrap_or_default().matches('\n').count() + 1
 }
 
+/// Returns whether the value on a line is a number, valid or not.
+fn is_number(line: &str) -> bool {
+    let value = line.split_once('=').map_or("", |(_, value)| value.trim());
+    value.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+'))
+}
+
 /// Names the line of a mistake. The error's own text would quote it.
 fn syntax_mistake(text: &str, error: &toml::de::Error) -> Failure {
     let start = error.span().map_or(0, |span| span.start);
@@ -193,6 +199,7 @@ fn syntax_mistake(text: &str, error: &toml::de::Error) -> Failure {
         Some(line) if line.starts_with('[') => {
             "write a name with other characters than letters, digits, - and _ in quotes: [targets.\"Sweet pepper\"]"
         }
+        Some(line) if is_number(line) => "the number is not valid or too large",
         _ => "write text in quotes: key = \"value\"",
     };
     Failure::usage(format!("invalid TOML on line {line}"), hint)

@@ -9,6 +9,7 @@ use super::path::{expand_home, others_may_read, warn_readable};
 use crate::client::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
+use crate::terminal;
 
 /// Where the secret is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,10 @@ impl SecretSource {
     pub(super) fn read(&self, place: &str) -> Result<Secret, Failure> {
         match self {
             Self::Text(secret) => Ok(secret.clone()),
+            Self::File(path) if path == "-" => secret_in(
+                &read_file(path, place)?,
+                &format!("standard input ({place})"),
+            ),
             Self::File(path) => secret_in(&read_file(path, place)?, &format!("`{path}` ({place})")),
             Self::Command(command) => {
                 let (text, messages) = run(command, place)?;
@@ -64,8 +69,9 @@ pub(crate) fn stored_secret(path: &str) -> Option<PathBuf> {
     (path != Path::new("-") && path.is_file() && !is_open).then_some(path)
 }
 
-/// Returns the secret in `text`, without the line ending.
+/// Returns the secret in `text`, without the line ending and the byte order mark of some editors.
 fn secret_in(text: &str, source: &str) -> Result<Secret, Failure> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let line = text
         .strip_suffix('\n')
         .map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
@@ -80,7 +86,9 @@ fn secret_in(text: &str, source: &str) -> Result<Secret, Failure> {
 
 fn read_file(path: &str, place: &str) -> Result<String, Failure> {
     let limit = ReadLimit::secret();
-    let read = if path == "-" {
+    let read = if path == "-" && terminal::can_ask() {
+        terminal::ask_hidden("Client secret (hidden): ").map(Option::unwrap_or_default)
+    } else if path == "-" {
         limit.read_text(|| Ok(io::stdin()))
     } else {
         let path = expand_home(path);

@@ -15,6 +15,7 @@ use super::sqlite::is_archive;
 use super::temp_file::PartFiles;
 use super::transaction::{Stream, Transaction};
 use crate::error::{Failure, Kind};
+use crate::text::for_shell;
 
 /// An output of any kind, as a [`Transaction`].
 pub(super) enum OutputTarget {
@@ -207,7 +208,7 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
                 "the shell does not expand `~` in quotes: write the path without quotes, or use \"$HOME\"".to_owned()
             }
             Some(folder) if !folder.exists() => {
-                format!("create the folder first: mkdir -p '{}'", folder.display())
+                format!("create the folder first: mkdir -p {}", for_shell(&folder.to_string_lossy()))
             }
             _ => "choose another location with `-o`".to_owned(),
         },
@@ -262,7 +263,7 @@ mod tests {
             "it is a folder: name a file in it"
         );
         let missing = folder.join("missing");
-        let hint = format!("create the folder first: mkdir -p '{}'", missing.display());
+        let hint = format!("create the folder first: mkdir -p {}", missing.display());
         assert_eq!(refusal(&missing.join("a"), false).1, hint);
         let file = folder.join("a");
         fs::write(&file, "old").expect("a file");

@@ -1,6 +1,6 @@
 //! The steps of `check`: settings, connection, TLS, both API versions, the clock, and the probe.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use chrono::Utc;
 
@@ -224,17 +224,17 @@ impl VersionCheck<'_> {
         }
         // Without v2, its step succeeds as well, because v1 is used.
         let v2_works = self.results.succeeded("batches v2") && self.missing[Version::V2].is_none();
-        if self.api == Api::Auto && version == Version::V1 && v2_works && error.is_missing() {
-            return self
-                .results
-                .ok(step, format!("not available ({error}), and not needed"));
-        }
         let matters = match (self.api, version) {
             (Api::V1, Version::V1) | (Api::V2 | Api::Auto, Version::V2) => true,
             // Without v2, v1 must work.
             (Api::Auto, Version::V1) => !v2_works,
             (Api::V1, Version::V2) | (Api::V2, Version::V1) => false,
         };
+        if !matters && error.is_missing() {
+            return self
+                .results
+                .ok(step, format!("not available ({error}), and not needed"));
+        }
         self.results.failed(step, error.into(), matters)
     }
 }
@@ -352,11 +352,12 @@ fn report_clock(results: &mut CheckResults, clock: Option<SystemTime>) -> anyhow
         return results.ok("clock", "the same as the clock of the service");
     }
     let which = if ours > theirs { "ahead of" } else { "behind" };
+    let difference = humantime::format_duration(Duration::from_secs(seconds));
     log::warn!(
-        "the clock of this machine is {seconds} s {which} that of the service; relative dates are off by as much"
+        "the clock of this machine is {difference} {which} that of the service; relative dates are off by as much"
     );
     results.ok(
         "clock",
-        format!("{seconds} s {which} the clock of the service"),
+        format!("{difference} {which} the clock of the service"),
     )
 }

@@ -124,9 +124,11 @@ fn missing(what: &str, hint: &str) -> Failure {
     Failure::new(Kind::Usage, message).hint(hint)
 }
 
-/// Ctrl-D, which means the same as Ctrl-C here.
 fn ended() -> Failure {
-    Failure::new(Kind::Interrupted, "the input ended; nothing was saved")
+    Failure::usage(
+        "the input ended; nothing was saved",
+        "run `trayscan login` again, and answer every question",
+    )
 }
 
 fn unreadable(error: std::io::Error) -> Failure {

@@ -91,7 +91,7 @@ fn unknown_names_in_the_file_are_reported_with_the_known_ones() {
         (
             "default_profile = \"c\"\n[profiles.a]\n[profiles.b]\n",
             &[
-                "no profile `c` in the config file",
+                "no profile `c` (`default_profile`) in the config file",
                 "available profiles: a, b",
             ],
         ),

@@ -50,7 +50,7 @@ fn a_secret_can_be_read_from_standard_input() {
             .args(["--client-secret-file", "-"])
             .output_for(&text);
         if text.is_empty() {
-            refused(&ended, &["no client secret in `-`"]);
+            refused(&ended, &["no client secret in standard input"]);
         } else {
             fetched(&ended);
         }
