@@ -326,7 +326,7 @@ impl Archive {
         let sql = "SELECT count(*), (SELECT count(*) FROM batches WHERE vanished IS NOT NULL) FROM batches";
         let counted = self.db.query_row(sql, [], |row| {
             let (all, vanished): (u64, u64) = (row.get(0)?, row.get(1)?);
-            Ok((all - vanished, vanished))
+            Ok((all.saturating_sub(vanished), vanished))
         });
         counted.map_err(|error| self.failure(error))
     }
@@ -438,6 +438,13 @@ impl Archive {
 
     pub(super) fn failure(&self, error: rusqlite::Error) -> Failure {
         failure(&self.path, error)
+    }
+
+    /// Returns the failure for damage that SQLite did not notice.
+    pub(super) fn corrupt(&self) -> Failure {
+        let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+        let why = "its table and its indexes disagree".to_owned();
+        self.failure(rusqlite::Error::SqliteFailure(error, Some(why)))
     }
 }
 

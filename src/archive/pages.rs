@@ -26,8 +26,9 @@ pub(crate) struct ArchivePages<'a> {
     /// Skip batches that break the interface.
     lenient: bool,
     findings: DataIssues,
-    /// The last row read.
+    /// The last row read, and the number of rows read.
     row: i64,
+    count: u64,
     /// The rows left to read; `None` for all.
     rows: Option<std::vec::IntoIter<i64>>,
 }
@@ -67,6 +68,7 @@ impl Archive {
             lenient,
             findings: DataIssues::default(),
             row: 0,
+            count: 0,
             rows: rows.map(Vec::into_iter),
         })
     }
@@ -125,7 +127,16 @@ impl ArchivePages<'_> {
         while texts.len() < PAGE
             && let Some(row) = rows.next().map_err(failure)?
         {
-            self.row = take(row, texts)?;
+            let number = take(row, texts)?;
+            if number <= self.row {
+                return Err(archive.corrupt());
+            }
+            self.row = number;
+            self.count += 1;
+        }
+        // The count is from an index. SQLite does not notice that a page of the table has other rows.
+        if found.is_empty() && self.count != archive.count()?.0 {
+            return Err(archive.corrupt());
         }
         Ok(found)
     }

@@ -92,6 +92,8 @@ impl BatchRequest {
             counts,
             issues: pages.findings(),
             pages,
+            incomplete: source.incomplete(&self.range)?,
+            vanished: source.vanished()?,
         })
     }
 
@@ -152,6 +154,10 @@ pub(super) struct Received<'a> {
     pub(super) pages: BatchPages<'a>,
     pub(super) counts: Counts,
     pub(super) issues: DataIssues,
+    /// Which part of the range an archive may be missing. This and the next are read before anything is published.
+    pub(super) incomplete: Option<String>,
+    /// The number of batches of an archive that vanished from the service.
+    vanished: u64,
 }
 
 impl Received<'_> {
@@ -160,13 +166,8 @@ impl Received<'_> {
         self.request.refuse_empty(self.counts.written, &self.counts)
     }
 
-    /// Says which part of the range an archive may be missing.
-    pub(super) fn incomplete(&self) -> Result<Option<String>, Failure> {
-        self.source.incomplete(&self.request.range)
-    }
-
     /// Logs warnings about the batches, those of the command, and a missing part of the range. Returns them all.
-    pub(super) fn warn(&self, own: Vec<String>) -> Result<Vec<String>, Failure> {
+    pub(super) fn warn(&self, own: Vec<String>) -> Vec<String> {
         let mut warnings = data_warnings(&self.issues, &self.counts, self.request.args.lenient);
         match self.request.none_match(&self.counts) {
             Some((message, Some(values))) => warnings.push(format!("{message}; {values}")),
@@ -174,11 +175,11 @@ impl Received<'_> {
             None => warnings.extend(self.counts.lookalikes.describe()),
         }
         warnings.extend(own);
-        warnings.extend(self.incomplete()?);
+        warnings.extend(self.incomplete.clone());
         for warning in &warnings {
             log::warn!("{warning}");
         }
-        Ok(warnings)
+        warnings
     }
 
     /// Describes the range and the source: the version and the number of requests, or the archive.
@@ -202,7 +203,7 @@ impl Received<'_> {
     }
 
     /// Prints notes about duplicates, an empty result, and batches that vanished from the service.
-    pub(super) fn print_notes(&self) -> Result<(), Failure> {
+    pub(super) fn print_notes(&self) {
         let counts = &self.counts;
         if counts.duplicates > 0 {
             let batches = count(counts.duplicates, "batch", "batches");
@@ -214,7 +215,7 @@ impl Received<'_> {
                 "the sandbox has batches from November 2023 to October 2026; try `--period 2026-10`",
             );
         }
-        if let vanished @ 1.. = self.source.vanished()? {
+        if let vanished @ 1.. = self.vanished {
             let batches = count(
                 vanished,
                 "batch that vanished from the service is",
@@ -223,7 +224,6 @@ impl Received<'_> {
             let them = if vanished == 1 { "it" } else { "them" };
             terminal::note(&format!("{batches} left out; the archive still has {them}"));
         }
-        Ok(())
     }
 }
 

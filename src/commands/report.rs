@@ -175,20 +175,20 @@ async fn write_report(
         conditions: conditions(args),
         version: received.pages.version().map(|version| version.to_string()),
         has_emails: args.emails,
-        noticed: noticed(counts, issues, odd_images, received.incomplete()?),
+        noticed: noticed(counts, issues, odd_images, received.incomplete.clone()),
         has_left_out: counts.conflicts > 0 || issues.flawed > 0 || odd_images > 0,
     };
     let page = report::render(&mut data, &info, &settings.targets)?;
     output.write_all(page.as_bytes())?;
     let published = output.publish()?;
 
-    received.warn(figure_warnings(&data.total()))?;
+    received.warn(figure_warnings(&data.total()));
     for (meant, crop) in data.history.crops_meant(&settings.targets) {
         terminal::note(&format!(
             "no batch has the crop in `[targets.{meant:?}]`; did you mean {crop:?}?"
         ));
     }
-    received.print_notes()?;
+    received.print_notes();
     if let Some(path) = request.location.path().filter(|_| args.open) {
         desktop::open(&path).await;
     }

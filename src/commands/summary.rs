@@ -155,7 +155,7 @@ async fn summarise(
     output.write_all(written.text.as_bytes())?;
     let published = output.publish()?;
 
-    received.warn(figure_warnings(&sums.total.figures))?;
+    received.warn(figure_warnings(&sums.total.figures));
     if written.hidden_columns > 0 {
         let columns = count(
             written.hidden_columns as u64,
@@ -173,7 +173,7 @@ async fn summarise(
     if newest.is_none() && has_batches && !is_too_large && !args.fail_on.is_empty() {
         log::warn!("no batch has a valid date, so `--fail-on` finds nothing");
     }
-    received.print_notes()?;
+    received.print_notes();
     let start = request.range.start.map(|start| zone.local(start));
     let alarm = alarms::find(newest, start, &args.fail_on);
     let conclusion = format!(

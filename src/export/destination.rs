@@ -23,8 +23,10 @@ pub(crate) struct Destination {
     pub(crate) compression: Compression,
     /// The path of the manifest, if one is written.
     pub(crate) manifest: Option<PathBuf>,
-    /// The path of the empty marker file that shows that an export with a template is complete.
+    /// The path of the empty marker file that shows that an export with a template is complete, and whether this one
+    /// writes it.
     pub(crate) success_marker: Option<PathBuf>,
+    pub(crate) is_marked: bool,
 }
 
 /// Names that readers of a lake skip.
@@ -53,6 +55,7 @@ impl Destination {
             return Err(needs_template("--success-marker"));
         }
         destination.success_marker = folder.map(|folder| folder.join(SUCCESS));
+        destination.is_marked = args.success_marker;
         check_state(args, destination.manifest.as_deref())?;
         Ok(destination)
     }
@@ -66,6 +69,7 @@ impl Destination {
             compression,
             manifest: None,
             success_marker: None,
+            is_marked: false,
         };
         if let Location::Table(_) = place {
             check_table(args)?;
@@ -106,15 +110,15 @@ impl Destination {
         Ok(made(place, Template::parse(&path)?, format, compression))
     }
 
-    /// Returns the local folder of a lake: a partitioned export with its manifest in the same folder.
+    /// Returns the local folder of a lake: a partitioned export with its manifest or its marker in the same folder.
     pub(crate) fn lake_folder(&self) -> Option<PathBuf> {
-        let (Some(template), Some(manifest), Location::File(_)) =
-            (&self.template, &self.manifest, &self.place)
-        else {
+        let (Some(template), Location::File(_)) = (&self.template, &self.place) else {
             return None;
         };
         let folder = template.folder();
-        manifest.starts_with(&folder).then_some(folder)
+        let manifest = self.manifest.as_ref();
+        let is_inside = manifest.is_some_and(|manifest| manifest.starts_with(&folder));
+        (is_inside || self.is_marked).then_some(folder)
     }
 
     /// Returns whether the manifest is among the files of the lake under a name that engines do not skip.

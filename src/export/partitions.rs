@@ -6,6 +6,7 @@
 //! is written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -99,6 +100,21 @@ impl Partition {
         // A file with this name, not standard output.
         let name = if self.name == "-" { "./-" } else { &self.name };
         Location::new(Some(Path::new(name)))
+    }
+}
+
+/// What changed in a local lake before its files: the list of pending changes is new, and the marker is gone.
+#[derive(Default)]
+struct Announced {
+    list: Option<PathBuf>,
+    marker: Option<PathBuf>,
+}
+
+impl Announced {
+    /// Restores the lake, because no file was replaced. If this fails, the lake is as after a killed run.
+    fn undo(self) {
+        let _ = self.marker.map(fs::File::create);
+        let _ = self.list.map(fs::remove_file);
     }
 }
 
@@ -196,6 +212,21 @@ impl PartitionedWriter {
         spill_file.flush()
     }
 
+    /// Prepares the lake for files that are about to be replaced.
+    fn announce(&self, files: &[ManifestFile]) -> Result<Announced, Failure> {
+        let mut announced = Announced::default();
+        if let Some(pending) = &self.options.pending {
+            announced.list = pending.location.file().filter(|path| !path.exists());
+            let files = files.iter().map(|file| file.path.clone());
+            pending.write(files, &self.storage)?;
+        }
+        if let Some(marker) = &self.options.success_marker {
+            announced.marker = marker.file().filter(|path| path.exists());
+            marker.remove(&self.storage)?;
+        }
+        Ok(announced)
+    }
+
     /// Writes all files, then publishes all of them.
     pub(crate) fn publish(
         mut self,
@@ -240,14 +271,12 @@ impl PartitionedWriter {
             });
             all.push(sealed);
         }
-        if let Some(pending) = &self.options.pending {
-            let files = written.iter().map(|file| file.path.clone());
-            pending.write(files, &self.storage)?;
+        let announced = self.announce(&written)?;
+        let published = FinishedOutput::publish(all);
+        if published.is_err() && self.storage.cleanup.published_files() == 0 {
+            announced.undo();
         }
-        if let Some(marker) = &self.options.success_marker {
-            marker.remove(&self.storage)?;
-        }
-        for (file, published) in written.iter_mut().zip(FinishedOutput::publish(all)?) {
+        for (file, published) in written.iter_mut().zip(published?) {
             file.bytes = Some(published.bytes);
             file.sha256 = published.sha256;
         }

@@ -16,7 +16,7 @@ use crate::storage::{Location, Storage};
 
 /// The list of files that a run is about to change.
 pub(crate) struct Pending {
-    location: Location,
+    pub(super) location: Location,
     template: String,
     /// Files that may be removed, or that an earlier run did not finish.
     pub(crate) others: BTreeSet<String>,

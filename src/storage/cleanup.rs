@@ -255,19 +255,18 @@ impl Unpublished {
 
 impl Drop for Unpublished {
     fn drop(&mut self) {
-        let mut state = self.cleanup.0.lock();
-        let item = match state.items.get(&self.number) {
+        let state = self.cleanup.0.lock();
+        let (file, folder) = match state.items.get(&self.number) {
             Some(Item::Upload(object)) => return self.cleanup.abort_upload(self.number, object),
-            Some(_) => state.items.remove(&self.number),
-            None => None,
+            Some(Item::File(path)) => (Some(path.clone()), None),
+            Some(Item::Folder(path)) => (None, Some(path.clone())),
+            None => (None, None),
         };
-        // Removing a file may take long.
+        // Removing a file may take long. It stays registered until then, because a signal may end the program.
         drop(state);
-        match item {
-            Some(Item::File(path)) => drop(fs::remove_file(path)),
-            Some(Item::Folder(path)) => drop(fs::remove_dir(path)),
-            Some(Item::Upload(_)) | None => {}
-        }
+        let _ = file.map(fs::remove_file);
+        let _ = folder.map(fs::remove_dir);
+        self.cleanup.forget(self.number);
     }
 }
 

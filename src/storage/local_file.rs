@@ -137,9 +137,13 @@ impl Transaction for LocalFile {
         }
         let folders: BTreeSet<&Path> = all.iter().map(|file| folder_of(&file.path)).collect();
         let mut folders = folders.into_iter();
-        folders
-            .try_for_each(sync_folder)
-            .map_err(|error| Failure::from_output(&all[0].name, error))
+        folders.try_for_each(sync_folder).map_err(|error| {
+            let name = &all[0].name;
+            let message = format!("{name} was written, but its folder cannot be flushed to disk");
+            Failure::new(Kind::Output, message)
+                .caused_by(error)
+                .hint("after a power cut, the old file may be back; check the disk")
+        })
     }
 }
 

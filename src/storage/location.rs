@@ -92,6 +92,14 @@ impl Location {
         }
     }
 
+    /// Returns the path of a local file.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::File(path) => Some(path.clone()),
+            Self::Stdout | Self::Table(_) | Self::Object(_) => None,
+        }
+    }
+
     /// Returns whether both are the same location, even if their names differ.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {

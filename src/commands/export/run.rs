@@ -354,7 +354,7 @@ impl OpenOutputs {
             let only_changed = args.output.only_changed;
             lake::warn_of_strays(template, &files.collect(), only_changed, storage);
         }
-        let warnings = received.warn(format_warnings(&report, destination))?;
+        let warnings = received.warn(format_warnings(&report, destination));
         let places: HashSet<String> = written.iter().map(|file| file.path.clone()).collect();
         let conclusion = match &kept {
             None => full_export(request, &received, &written, &report),
@@ -375,7 +375,7 @@ impl OpenOutputs {
                 crop_names,
                 digest: &digest,
                 warnings,
-                complete: received.incomplete()?.is_none(),
+                complete: received.incomplete.is_none(),
             };
             let written = inputs
                 .manifest()
@@ -392,7 +392,7 @@ impl OpenOutputs {
         for note in format_notes(&report) {
             terminal::note(&note);
         }
-        received.print_notes()?;
+        received.print_notes();
         Ok((conclusion, result))
     }
 
