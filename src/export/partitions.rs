@@ -113,7 +113,7 @@ struct Announced {
 impl Announced {
     /// Restores the lake, because no file was replaced. If this fails, the lake is as after a killed run.
     fn undo(self) {
-        let _ = self.marker.map(fs::File::create);
+        let _ = self.marker.map(File::create);
         let _ = self.list.map(fs::remove_file);
     }
 }
