@@ -6,10 +6,11 @@ use std::sync::Arc;
 use rusqlite::{Row, Statement};
 
 use super::database::{Archive, damaged};
+use super::schema;
 use crate::batch::Page;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, Splitter};
-use crate::batch::range::Range;
+use crate::batch::range::{Range, written};
 use crate::batch::{Batch, Timestamp};
 use crate::error::{Failure, Kind};
 use crate::fetch::DataIssues;
@@ -17,6 +18,8 @@ use crate::text;
 
 /// The approximate size of a page, in bytes.
 const PAGE: usize = 1 << 19;
+/// Rows are looked up one by one if there are fewer than this part of all rows.
+const MANY: usize = 8;
 
 /// Reads the batches of an archive that the service still has, in the order they were first received.
 pub(crate) struct ArchivePages<'a> {
@@ -36,7 +39,39 @@ pub(crate) struct ArchivePages<'a> {
 impl Archive {
     /// Prepares to read the batches created within `range`.
     pub(crate) fn pages(&self, range: Range, lenient: bool) -> Result<ArchivePages<'_>, Failure> {
-        self.prepare_pages(None, range, lenient)
+        let rows = self.few_rows(&range);
+        let rows = rows.map_err(|error| self.failure(error))?;
+        self.prepare_pages(rows, range, lenient)
+    }
+
+    /// Finds the rows of batches created within `range`, or without a valid date, by the index. `None` if they are a
+    /// large part of the archive, because reading all of it is faster then. May return a few rows outside the range.
+    fn few_rows(&self, range: &Range) -> rusqlite::Result<Option<Vec<i64>>> {
+        if range.start.is_none() && range.end.is_none() || !schema::has_date_index(&self.db)? {
+            return Ok(None);
+        }
+        // A leap second is written before the second that it is read as.
+        let bound = |second: Option<i64>, margin: i64| {
+            let second = second?.checked_add(margin)?;
+            let text = written(second);
+            text.strip_suffix('Z')
+                .filter(|text| text.len() == 19)
+                .map(str::to_owned)
+        };
+        let start = bound(range.start, -2).unwrap_or_default();
+        let end = bound(range.end, 2).unwrap_or_else(|| "~".to_owned());
+        let sql = "SELECT max(rowid) FROM batches";
+        let all: Option<usize> = self.db.query_row(sql, [], |row| row.get(0))?;
+        let most = all.unwrap_or_default() / MANY;
+        let sql = "SELECT rowid FROM batches WHERE batch_creation_date IS NULL
+            UNION ALL
+            SELECT rowid FROM batches WHERE batch_creation_date >= ?1 AND batch_creation_date < ?2
+            LIMIT ?3";
+        let mut found = self.db.prepare(sql)?;
+        let found = found.query_map((start, end, most + 1), |row| row.get(0))?;
+        let mut rows: Vec<i64> = found.collect::<rusqlite::Result<_>>()?;
+        rows.sort_unstable();
+        Ok((rows.len() <= most).then_some(rows))
     }
 
     /// Prepares to read these rows, in this order, if they were created within `range`.

@@ -102,6 +102,12 @@ pub(super) fn has_key(db: &Connection) -> rusqlite::Result<bool> {
     Ok(version == VERSION_WITH_KEY)
 }
 
+/// Returns whether batches can be found by their creation date. The first run creates the index at its end.
+pub(super) fn has_date_index(db: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?1";
+    db.query_row(sql, [LATE_INDEXES[0].0], |row| row.get(0))
+}
+
 /// Creates the key, if it is missing.
 pub(super) fn create_key(db: &Connection) -> rusqlite::Result<()> {
     if has_key(db)? {

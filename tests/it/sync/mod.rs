@@ -23,6 +23,9 @@ mod one_cursor;
 // Concurrent runs, and exports from an archive.
 mod concurrent;
 
+// Exports of a part of an archive, and of one with damage.
+mod reading;
+
 use std::collections::BTreeMap;
 
 use rusqlite::types::Value as Sql;
