@@ -51,13 +51,7 @@ impl Condition {
         let column = field(name)?;
         let value = match &rest[sign.len()..] {
             // A space in `comment= a` counts; in `comment = a`, it does not.
-            value
-                if COLUMNS[column].kind == FieldType::Text
-                    && !is_spaced
-                    && !value.trim().is_empty() =>
-            {
-                value
-            }
+            value if COLUMNS[column].kind == FieldType::Text && !is_spaced => value,
             value => value.trim_start(),
         };
         let spelling = Spelling {

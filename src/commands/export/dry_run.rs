@@ -155,6 +155,10 @@ fn existing_files(
     let files = lake.map_or_else(Vec::new, |lake| lake.files(storage).unwrap_or_default());
     Ok(match files.len() as u64 {
         0 => "no file with such a name".to_owned(),
+        files if args.output.no_clobber => format!(
+            "{} with such a name; the export would fail if it has batches for one of them (`--no-clobber`)",
+            count(files, "file", "files")
+        ),
         files => format!(
             "{} with such a name; those of the selected batches would be replaced",
             count(files, "file", "files")

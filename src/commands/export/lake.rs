@@ -225,15 +225,19 @@ fn mismatch(
     });
     let checks = [
         (
-            earlier.fields.iter().map(String::as_str).eq(fields)
-                && manifest.unknown_fields_digest.is_some()
-                    == request.new_digest()().finish_unknown().is_some(),
-            "the manifest has other fields",
+            lists_all(manifest),
+            "the manifest was modified: its files do not have all its batches",
         ),
         (
             manifest.files.iter().all(|file| file.format == format)
                 && state.options == format_flags(&args.output, request),
             "the manifest has another format",
+        ),
+        (
+            earlier.fields.iter().map(String::as_str).eq(fields)
+                && manifest.unknown_fields_digest.is_some()
+                    == request.new_digest()().finish_unknown().is_some(),
+            "the manifest has other fields",
         ),
         (
             has_range(earlier, range)
@@ -263,6 +267,12 @@ fn mismatch(
     ];
     let failed = checks.iter().find(|(is_same, _)| !is_same);
     failed.map(|(_, reason)| *reason)
+}
+
+/// Returns whether the files of `manifest` have all its batches.
+fn lists_all(manifest: &Manifest) -> bool {
+    let batches = manifest.files.iter().map(|file| file.batches);
+    batches.sum::<Option<u64>>() == Some(manifest.batches)
 }
 
 /// Returns whether an export of `earlier` had this range.

@@ -30,6 +30,16 @@ fn refused(expression: &str) -> (String, String) {
 }
 
 #[test]
+fn a_blank_is_a_value_unless_there_is_one_before_the_operator() {
+    let blank = [("comment", "\" \"")];
+    for expression in ["comment= ", "comment~ ", "comment>=\u{20}", "comment!=  "] {
+        assert!(holds(expression, &blank), "{expression}");
+    }
+    assert!(!holds("comment = ", &blank), "null");
+    assert!(!holds("comment= ", &[("comment", "null")]));
+}
+
+#[test]
 fn conditions_compare_by_what_a_field_holds() {
     for expression in [
         "crop_type=Tomato",
@@ -217,7 +227,7 @@ crop_type ;; the operator is missing ;; FIELD OP VALUE
 crop_type?x ;; the operator is missing ;; FIELD OP VALUE
 !crop_type ;; the operator is missing ;; FIELD OP VALUE
 crop_type< ;; the value is missing ;; FIELD OP VALUE
-crop_type~  ;; the value is missing ;; FIELD OP VALUE
+crop_type ~  ;; the value is missing ;; FIELD OP VALUE
 # Operators.
 crop_type==Tomato ;; `==` is not an operator ;; 'crop_type=Tomato'
 crop_type == Tomato ;; `==` is not an operator ;; 'crop_type=Tomato'
