@@ -222,6 +222,14 @@ impl Expected {
         found
     }
 
+    /// Returns whether `file` is in the list of the manifest, or a lake.
+    pub(super) fn describes(&self, file: &Subject) -> bool {
+        let is_this = |entry: &ManifestFile| {
+            self.is_at(entry, &file.path) || self.has_moved(entry, &file.path)
+        };
+        file.source.lake().is_some() || self.manifest.files.iter().any(is_this)
+    }
+
     /// Finds what the manifest says about this file: about all batches, or about one of several files.
     fn claim(&self, path: &Path, measured: Option<&FileDigest>, digest: &str) -> ManifestClaim {
         let manifest = &self.manifest;

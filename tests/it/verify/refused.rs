@@ -287,6 +287,23 @@ fn an_empty_file_is_accepted_only_if_exported_empty() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_different_from_its_manifest() {
+    let folder = Folder::new();
+    let [path, manifest] = ["a.csv", "a.json"].map(|name| folder.at(name));
+    let args = ["export", "--sandbox", "-o", &path, "--manifest", &manifest];
+    run(&args).expect(0);
+    // A table for people, without a header that tells more.
+    let table = run(&["export", "--sandbox", "--limit", "5", "-f", "table"]).expect(0);
+    folder.write("a.csv", &table.stdout);
+    verify(&[&path]).expect(2);
+    let ended = verify(&[&path, "--manifest", &manifest]).expect(7);
+    assert!(ended.stderr.contains("the file was modified"), "{ended:?}");
+    // The manifest says nothing about another file.
+    let other = folder.write("b.csv", &table.stdout);
+    verify(&[&other, "--manifest", &manifest]).expect(2);
+}
+
+#[test]
 fn a_damaged_or_truncated_database_is_reported() {
     let server = Server::start(&["--batches", "400", "--page-size", "200"]);
     let folder = Folder::new();
