@@ -74,8 +74,12 @@ impl ObjectLayout {
         if let (None, Some(value)) = (column, value) {
             field.add_value(received, value);
         }
+        self.add(field);
+    }
+
+    fn add(&mut self, field: FieldLayout) {
         self.has_blanks |= field.length > field.compact_length;
-        if let Some(column) = column {
+        if let Some(column) = field.column {
             let is_next = self.columns == (1 << column) - 1;
             let is_usual = is_next && !self.has_blanks && self.usual == self.fields.len();
             self.usual += usize::from(is_usual);
@@ -95,6 +99,55 @@ impl ObjectLayout {
         self.closing.extend_from_slice(closing);
     }
 
+    /// Adds the fields of an `earlier` layout that this one lacks, because any of them may be absent in the next object.
+    /// Changes nothing if the fields that both have are in another order, or if there are too many.
+    pub(super) fn add_absent(&mut self, earlier: &mut Self) {
+        let is_similar = self.is_complete()
+            && self.closing == earlier.closing
+            && self.has_blanks == earlier.has_blanks
+            && self.length + earlier.length <= MAX_LENGTH;
+        let firsts = self.fields.first().zip(earlier.fields.first());
+        if !is_similar || firsts.is_none_or(|(one, other)| one.name() != other.name()) {
+            return;
+        }
+        let find = |field: &FieldLayout| {
+            let mut others = earlier.fields.iter();
+            others.position(|other| field.name() == other.name())
+        };
+        let known: Vec<Option<usize>> = self.fields.iter().map(find).collect();
+        let mut pairs = self.fields.iter().zip(&known);
+        let is_same = |(field, known): (&FieldLayout, &Option<usize>)| {
+            known.is_none_or(|known| field.received() == earlier.fields[known].received())
+        };
+        if !pairs.all(is_same) || !known.iter().flatten().is_sorted() {
+            return;
+        }
+        let fields = std::mem::take(&mut self.fields);
+        let closing = std::mem::take(&mut self.closing);
+        self.clear();
+        let mut earlier = earlier.fields.drain(..);
+        let mut passed = 0;
+        for (field, known) in fields.into_iter().zip(known) {
+            if let Some(known) = known {
+                for absent in earlier.by_ref().take(known - passed) {
+                    self.extend(absent);
+                }
+                earlier.next();
+                passed = known + 1;
+            }
+            self.extend(field);
+        }
+        for absent in earlier {
+            self.extend(absent);
+        }
+        self.closing = closing;
+    }
+
+    fn extend(&mut self, field: FieldLayout) {
+        self.length += field.length;
+        self.add(field);
+    }
+
     /// Returns whether it has all columns in the order of the interface, and no whitespace.
     pub(super) fn has_all_columns(&self) -> bool {
         self.is_ordered && self.columns == ALL_COLUMNS && !self.has_blanks
@@ -107,6 +160,22 @@ impl ObjectLayout {
 }
 
 impl FieldLayout {
+    /// Returns all bytes, without whitespace.
+    fn name(&self) -> &[u8] {
+        match &self.long {
+            None => &self.compact[..self.compact_length],
+            Some(long) => &long[1],
+        }
+    }
+
+    /// Returns all bytes, as received.
+    fn received(&self) -> &[u8] {
+        match &self.long {
+            None => &self.first.bytes[..self.length],
+            Some(long) => &long[0],
+        }
+    }
+
     fn new(column: Option<u8>, received: &[u8], name: &[u8], is_first: bool) -> Self {
         let compact: [&[u8]; 3] = [if is_first { b"{" } else { b"," }, name, b":"];
         let compact_length = name.len() + 2;

@@ -20,7 +20,7 @@ use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Column, FieldType};
 /// Maximum length of a field name in bytes.
 pub(super) const NAME_LIMIT: usize = 1024;
 /// Maximum number of unknown fields: each may have to be compared with all others.
-const MAX_UNKNOWN: usize = 32;
+const MAX_UNKNOWN: usize = 128;
 /// Maximum nesting of unknown values.
 const MAX_DEPTH: usize = 32;
 
@@ -156,8 +156,9 @@ pub(in crate::batch) struct Found {
 pub(in crate::batch) struct BatchScanner {
     /// The text of objects that had whitespace between their tokens, without it.
     pub(in crate::batch) compact: Pieces,
-    /// The layout of the latest object that was not usual.
+    /// The layout of the latest object that was not usual, and the one before it.
     layout: ObjectLayout,
+    earlier: ObjectLayout,
     /// Memory for positions of unknown fields.
     unknown: Vec<(u32, u32)>,
     /// Memory for indexes.
@@ -204,6 +205,7 @@ impl BatchScanner {
         let Self {
             compact,
             layout,
+            earlier,
             unknown,
             spare,
         } = self;
@@ -219,7 +221,8 @@ impl BatchScanner {
         }
         if object.is_none() {
             compact.truncate(start);
-            object = Reader::new(text.as_bytes(), compact, unknown, spare).any_layout(layout);
+            object =
+                Reader::new(text.as_bytes(), compact, unknown, spare).any_layout(layout, earlier);
         }
         if object.is_none() {
             compact.truncate(start);
@@ -393,7 +396,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an object with any layout, and remembers it.
-    fn any_layout(&mut self, layout: &mut ObjectLayout) -> Option<Found> {
+    fn any_layout(
+        &mut self,
+        layout: &mut ObjectLayout,
+        earlier: &mut ObjectLayout,
+    ) -> Option<Found> {
+        std::mem::swap(layout, earlier);
         layout.clear();
         let mut value_end = 0;
         loop {
@@ -415,6 +423,7 @@ impl<'a> Reader<'a> {
             layout.push(column, received, &self.text[name], value);
         }
         layout.finish(&self.text[value_end..self.position]);
+        layout.add_absent(earlier);
         self.found()
     }
 

@@ -244,7 +244,7 @@ fn every_legal_spelling_is_read_in_one_pass() {
 #[test]
 fn what_is_flawed_or_rare_is_handed_back() {
     let nested = format!("true,\"more\":{}{}}}", "[".repeat(33), "]".repeat(33));
-    let names: Vec<String> = (0..33).map(|number| format!("\"n{number}\":1")).collect();
+    let names: Vec<String> = (0..129).map(|number| format!("\"n{number}\":1")).collect();
     let many = format!("true,{}}}", names.join(","));
     for (from, to) in [
         ("\"tä\\\"xt\\n\",\"batch_name\"", "\"\",\"batch_name\""),
@@ -465,6 +465,7 @@ fn similar_objects_have_the_same_layout() {
                 layout,
                 unknown,
                 spare,
+                ..
             } = &mut scanner;
             let start = compact.len();
             let mut reader = Reader::new(spaced.as_bytes(), compact, unknown, spare);
@@ -474,6 +475,37 @@ fn similar_objects_have_the_same_layout() {
                 assert_eq!(&compact.as_bytes()[start..], text.as_bytes());
             }
         }
+    }
+}
+
+#[test]
+fn fields_that_are_absent_in_turn_become_one_layout() {
+    let further = usual().replacen(",\"warnings\"", ",\"more\":1,\"warnings\"", 1);
+    let without = |columns: &[usize]| {
+        let remove = |text: String, column: &usize| {
+            text.replacen(&format!(",{}", usual_field(*column)), "", 1)
+        };
+        columns.iter().fold(further.clone(), remove)
+    };
+    let absent = [
+        without(&[3, 16]),
+        without(&[7, 8]),
+        without(&[5]).replacen(",\"more\":1", "", 1),
+    ];
+    for blanks in ["", "\n "] {
+        let mut scanner = BatchScanner::default();
+        let mut scan = |text: &str| scanner.object(&with_blanks(text, |_| blanks)).is_some();
+        assert!(absent.iter().all(|text| scan(text)));
+        assert_eq!(scanner.layout.fields.len(), COLUMNS.len() + 1, "{blanks:?}");
+        assert_eq!(scanner.layout.columns, ALL_COLUMNS);
+        assert_eq!(scanner.layout.has_all_columns(), blanks.is_empty());
+        // Another order is another layout.
+        let order = without(&[3, 7]).replacen("\"batch_name\"", "\"further\":0,\"batch_name\"", 1);
+        let order = order
+            .replacen(",\"more\":1", "", 1)
+            .replacen('{', "{\"more\":1,", 1);
+        assert!(scanner.object(&with_blanks(&order, |_| blanks)).is_some());
+        assert_eq!(scanner.layout.fields.len(), COLUMNS.len());
     }
 }
 
