@@ -126,7 +126,7 @@ pub(super) fn order_of(seen: &[SampledBatch]) -> Result<ObservedOrder, String> {
     if seen.len() < MIN_BATCHES {
         let count = match seen.len() {
             0 => "there are no batches".to_owned(),
-            count => format!("{} are too few", batches(count)),
+            count => format!("too few: {}", batches(count)),
         };
         return Err(count);
     }

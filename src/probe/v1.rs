@@ -68,7 +68,7 @@ async fn above_1000(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
     let counted = |place| vec![format!("pages of v2: {} {place}", batches(count))];
     let Some((first, last)) = sample.span().filter(|_| count >= ENOUGH) else {
         if sample.is_all {
-            let reason = format!("there are only {}", batches(count));
+            let reason = format!("too few: {}", batches(count));
             return TopicAnswer::unknown(topic, &reason, counted("in all"));
         }
         // The pages are too small to count; try with version 1 alone.
@@ -136,7 +136,7 @@ impl V1Only {
         self.sample.is_all = true;
         Err(match self.sample.len() {
             0 => "there are no batches".to_owned(),
-            count => format!("there are only {}", batches(count)),
+            count => format!("too few: {}", batches(count)),
         })
     }
 

@@ -76,10 +76,7 @@ impl ProbeWalk {
         full.dedup();
         match full.as_slice() {
             [] if self.sample.is_empty() => Err("there are no batches".to_owned()),
-            [] => Err(format!(
-                "all {} are on one page",
-                batches(self.sample.len())
-            )),
+            [] => Err(format!("one page with {}", batches(self.sample.len()))),
             [size] => Ok(batches(*size)),
             [least, .., most] => Ok(format!("varies: {least} to {most} batches")),
         }

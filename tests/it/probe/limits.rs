@@ -30,9 +30,9 @@ fn few_batches_leave_questions_open_and_say_why() {
 
     let few = Probe::of(&Server::start(&["--batches", "3"]), &[]);
     let expected = [
-        ("page_size", "open: all 3 batches are on one page"),
-        ("order_v1", "open: 3 batches are too few"),
-        ("v1_above_1000", "open: there are only 3 batches"),
+        ("page_size", "open: one page with 3 batches"),
+        ("order_v1", "open: too few: 3 batches"),
+        ("v1_above_1000", "open: too few: 3 batches"),
         ("date_field_v2", "compares batch_creation_date"),
         ("dates_with_next_token", "open: all batches are on one page"),
     ];
@@ -42,7 +42,7 @@ fn few_batches_leave_questions_open_and_say_why() {
         &Server::start(&["--batches", "1000", "--fault", "v1-truncate"]),
         &[],
     );
-    let expected = [("v1_above_1000", "open: there are only 1000 batches")];
+    let expected = [("v1_above_1000", "open: too few: 1000 batches")];
     assert_answers(&exactly, &expected, "exactly 1000");
 }
 

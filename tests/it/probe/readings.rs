@@ -190,7 +190,7 @@ fn a_range_that_is_too_long_is_handled() {
         ("next_token_twice", "yes"),
         ("bounds_v2", "both are included"),
         ("bounds_v1", "both are included"),
-        ("v1_above_1000", "open: there are only 60 batches"),
+        ("v1_above_1000", "open: too few: 60 batches"),
     ];
     assert_odd(odd, &expected);
 }
