@@ -1,11 +1,12 @@
 //! Compresses output on a thread of its own, so that batches are fetched and formatted meanwhile.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
-use flate2::write::GzEncoder;
-use flate2::{Compress, FlushCompress};
+use flate2::{Compress, Crc, FlushCompress};
+use parking_lot::Mutex;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
@@ -20,6 +21,15 @@ const CHUNK: usize = 64 * 1024;
 const MAX_WAITING: usize = 8;
 /// On batches, level 1 is much faster than the default level 3, and its output has about the same size.
 const ZSTD_LEVEL: i32 = 1;
+/// Deflate, no name, no time, default level, unknown system: the same bytes on every machine.
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+/// Room for compressed bytes. It decides where deflate pauses, and so the bytes of large output.
+const GZIP_ROOM: usize = 32 * 1024;
+
+/// The states of finished outputs, for the next ones. A state is large: a new one for each file of a lake, with
+/// small objects between them, would fragment the heap.
+#[derive(Clone, Default)]
+pub(super) struct SpareStates(Arc<Mutex<Vec<Compress>>>);
 
 /// Compresses chunks in order. What it returns must be written in the same order.
 pub(crate) struct Compressor {
@@ -28,6 +38,7 @@ pub(crate) struct Compressor {
     worker: Worker,
     /// Number of steps whose result was not received yet.
     pending: usize,
+    spare: SpareStates,
 }
 
 /// Small output is compressed without a thread.
@@ -43,8 +54,22 @@ enum CompressStep {
     Finish,
 }
 
+impl CompressStep {
+    fn input(&self) -> (&[u8], FlushCompress) {
+        match self {
+            Self::Compress(bytes) => (bytes, FlushCompress::None),
+            Self::Flush => (&[], FlushCompress::Sync),
+            Self::Finish => (&[], FlushCompress::Finish),
+        }
+    }
+}
+
 enum Encoder {
-    Gzip(GzEncoder<Vec<u8>>),
+    Gzip {
+        deflate: Compress,
+        /// `None` if the header is not written yet.
+        crc: Option<Crc>,
+    },
     Zstd(zstd::Encoder<'static, Vec<u8>>),
     /// Without a header and a checksum.
     Deflate(Compress),
@@ -53,51 +78,86 @@ enum Encoder {
 impl Encoder {
     /// Does one step; returns what is compressed.
     fn run(&mut self, step: &CompressStep) -> io::Result<Vec<u8>> {
-        match (&mut *self, step) {
-            (Self::Gzip(encoder), CompressStep::Compress(bytes)) => encoder.write_all(bytes)?,
-            (Self::Gzip(encoder), CompressStep::Flush) => encoder.flush()?,
-            (Self::Gzip(encoder), CompressStep::Finish) => encoder.try_finish()?,
-            (Self::Zstd(encoder), CompressStep::Compress(bytes)) => encoder.write_all(bytes)?,
-            (Self::Zstd(encoder), CompressStep::Flush) => encoder.flush()?,
-            (Self::Zstd(encoder), CompressStep::Finish) => encoder.do_finish()?,
-            (Self::Deflate(state), step) => return deflate(state, step),
+        let encoder = match self {
+            Self::Gzip { deflate, crc } => return gzip(deflate, crc, step),
+            Self::Deflate(state) => return deflate(state, step),
+            Self::Zstd(encoder) => encoder,
+        };
+        match step {
+            CompressStep::Compress(bytes) => encoder.write_all(bytes)?,
+            CompressStep::Flush => encoder.flush()?,
+            CompressStep::Finish => encoder.do_finish()?,
         }
-        Ok(std::mem::take(match self {
-            Self::Gzip(encoder) => encoder.get_mut(),
-            Self::Zstd(encoder) => encoder.get_mut(),
-            Self::Deflate(_) => return Ok(Vec::new()),
-        }))
+        Ok(std::mem::take(encoder.get_mut()))
     }
+
+    /// Keeps the state for the next output.
+    fn recycle(self, spare: &SpareStates) {
+        if let Self::Gzip { mut deflate, .. } = self {
+            deflate.reset();
+            spare.0.lock().push(deflate);
+        }
+    }
+}
+
+/// Does one step, with the header before the first one and the checksum after the last one.
+fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &CompressStep) -> io::Result<Vec<u8>> {
+    let mut output = Vec::new();
+    if crc.is_none() {
+        output.extend(GZIP_HEADER);
+    }
+    let crc = crc.get_or_insert_default();
+    let (mut bytes, flush) = step.input();
+    crc.update(bytes);
+    let mut piece = Vec::with_capacity(GZIP_ROOM);
+    while !fill(state, &mut piece, &mut bytes, flush)? {
+        output.append(&mut piece);
+    }
+    output.append(&mut piece);
+    if matches!(step, CompressStep::Finish) {
+        output.extend(crc.sum().to_le_bytes());
+        output.extend(crc.amount().to_le_bytes());
+    }
+    Ok(output)
 }
 
 /// Does one step. The encoder of flate2 does not always flush everything.
 fn deflate(state: &mut Compress, step: &CompressStep) -> io::Result<Vec<u8>> {
-    let (mut bytes, flush) = match step {
-        CompressStep::Compress(bytes) => (&bytes[..], FlushCompress::None),
-        CompressStep::Flush => (&[][..], FlushCompress::Sync),
-        CompressStep::Finish => (&[][..], FlushCompress::Finish),
-    };
-    let mut output = Vec::new();
-    loop {
+    let (mut bytes, flush) = step.input();
+    let mut output = Vec::with_capacity(CHUNK / 4);
+    while !fill(state, &mut output, &mut bytes, flush)? {
         output.reserve(CHUNK / 4);
-        let before = state.total_in();
-        state.compress_vec(bytes, &mut output, flush)?;
-        let taken = usize::try_from(state.total_in() - before).unwrap_or(usize::MAX);
-        bytes = &bytes[taken..];
-        // If there is room left, it has nothing more to write.
-        if bytes.is_empty() && output.len() < output.capacity() {
-            return Ok(output);
-        }
     }
+    Ok(output)
+}
+
+/// Compresses as much of `bytes` as there is room for in `output`. Returns whether that is everything.
+fn fill(
+    state: &mut Compress,
+    output: &mut Vec<u8>,
+    bytes: &mut &[u8],
+    flush: FlushCompress,
+) -> io::Result<bool> {
+    let before = state.total_in();
+    state.compress_vec(bytes, output, flush)?;
+    let taken = usize::try_from(state.total_in() - before).unwrap_or(usize::MAX);
+    *bytes = &bytes[taken..];
+    // If there is room left, it has nothing more to write.
+    Ok(bytes.is_empty() && output.len() < output.capacity())
 }
 
 impl Compressor {
     /// Returns `None` if nothing is to be compressed.
-    pub(super) fn new(compression: Compression) -> io::Result<Option<Self>> {
+    pub(super) fn new(compression: Compression, spare: &SpareStates) -> io::Result<Option<Self>> {
         let encoder = match compression {
             Compression::None => return Ok(None),
             Compression::Gzip => {
-                Encoder::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::default()))
+                let known = spare.0.lock().pop();
+                let new = || Compress::new(flate2::Compression::default(), false);
+                Encoder::Gzip {
+                    deflate: known.unwrap_or_else(new),
+                    crc: None,
+                }
             }
             Compression::Zstd => {
                 let mut encoder = zstd::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
@@ -106,19 +166,21 @@ impl Compressor {
                 Encoder::Zstd(encoder)
             }
         };
-        Ok(Some(Self::with(encoder)))
+        Ok(Some(Self::with(encoder, spare.clone())))
     }
 
     /// Compresses for a zip archive.
     pub(crate) fn deflate(level: flate2::Compression) -> Self {
-        Self::with(Encoder::Deflate(Compress::new(level, false)))
+        let encoder = Encoder::Deflate(Compress::new(level, false));
+        Self::with(encoder, SpareStates::default())
     }
 
-    fn with(encoder: Encoder) -> Self {
+    fn with(encoder: Encoder, spare: SpareStates) -> Self {
         Self {
             chunk: Vec::new(),
             worker: Worker::Idle(Box::new(encoder)),
             pending: 0,
+            spare,
         }
     }
 
@@ -181,11 +243,13 @@ impl Compressor {
         };
         let (steps, receiver) = mpsc::sync_channel::<CompressStep>(MAX_WAITING);
         let (sender, results) = mpsc::channel();
+        let spare = self.spare.clone();
         let work = move || {
             for step in receiver {
                 // Without a receiver, the output is dropped.
                 let _ = sender.send(encoder.run(&step));
             }
+            encoder.recycle(&spare);
         };
         thread::Builder::new()
             .name("compress".to_owned())
@@ -204,6 +268,14 @@ impl Compressor {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Compressor {
+    fn drop(&mut self) {
+        if let Worker::Idle(encoder) = std::mem::replace(&mut self.worker, Worker::Ended) {
+            encoder.recycle(&self.spare);
+        }
     }
 }
 
@@ -235,7 +307,9 @@ mod tests {
             for size in [0, 1, CHUNK - 1, CHUNK, 40 * CHUNK + 7] {
                 let letter = |place: usize| u8::try_from(place / 100 % 251).expect("a letter");
                 let text: Vec<u8> = (0..size).map(letter).collect();
-                let mut compressor = Compressor::new(compression).expect("one").expect("one");
+                let mut compressor = Compressor::new(compression, &SpareStates::default())
+                    .expect("one")
+                    .expect("one");
                 let mut output = Vec::new();
                 for piece in text.chunks(1000) {
                     compressor.write(piece, &mut output).expect("memory");
@@ -250,9 +324,38 @@ mod tests {
     }
 
     #[test]
+    fn a_used_state_compresses_like_a_new_one() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let spare = SpareStates::default();
+        let sizes = [0, 1, 5000, CHUNK - 1, 3 * CHUNK, 20 * CHUNK + 7];
+        for (size, letters) in sizes.into_iter().flat_map(|size| [(size, 6), (size, 255)]) {
+            let text: Vec<u8> = (0..size).map(|_| random.u8(0..letters)).collect();
+            let level = flate2::Compression::default();
+            let mut new = flate2::write::GzEncoder::new(Vec::new(), level);
+            let mut output = Vec::new();
+            let mut compressor = Compressor::new(Compression::Gzip, &spare)
+                .expect("one")
+                .expect("one");
+            for piece in text.chunks(CHUNK) {
+                compressor.write(piece, &mut output).expect("memory");
+                new.write_all(piece).expect("memory");
+            }
+            for _ in 0..if size <= 5000 { 2 } else { 0 } {
+                compressor.flush(&mut output).expect("memory");
+                new.flush().expect("memory");
+            }
+            compressor.finish(&mut output).expect("memory");
+            let new = new.finish().expect("memory");
+            assert!(output == new, "{size} bytes of {letters} kinds");
+        }
+    }
+
+    #[test]
     fn what_was_flushed_can_be_read() {
         for compression in [Compression::Gzip, Compression::Zstd] {
-            let mut compressor = Compressor::new(compression).expect("one").expect("one");
+            let mut compressor = Compressor::new(compression, &SpareStates::default())
+                .expect("one")
+                .expect("one");
             let (mut output, mut text) = (Vec::new(), Vec::new());
             for size in [10, 3 * CHUNK, 10] {
                 text.extend(vec![b'x'; size]);
@@ -295,7 +398,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut compressor = Compressor::new(Compression::Gzip)
+        let mut compressor = Compressor::new(Compression::Gzip, &SpareStates::default())
             .expect("one")
             .expect("one");
         let written = compressor.write(&vec![b'x'; 2 * CHUNK], &mut Full);

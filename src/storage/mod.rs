@@ -34,6 +34,7 @@ pub(crate) mod cloud;
 pub(crate) mod sqlite;
 
 pub(crate) use cleanup::Cleanup;
+use compress::SpareStates;
 pub(crate) use compress::{Compression, Compressor};
 pub(crate) use escaping::Escapes;
 pub(crate) use local_file::check_folder;
@@ -56,6 +57,7 @@ pub(crate) struct Storage {
     pub(crate) cloud: cloud::Cloud,
     /// Whether a transaction of a table may have been committed.
     pub(crate) is_committing: Arc<AtomicBool>,
+    spare: SpareStates,
 }
 
 impl Storage {
@@ -64,6 +66,7 @@ impl Storage {
         Ok(Self {
             cleanup: self.cleanup.clone(),
             is_committing: Arc::clone(&self.is_committing),
+            spare: self.spare.clone(),
             cloud: cloud::Cloud::new(options)?,
         })
     }

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Storage;
 use super::cloud::Upload;
-use super::compress::{Compression, Compressor};
+use super::compress::{Compression, Compressor, SpareStates};
 use super::escaping::Escapes;
 use super::location::Location;
 use super::target::OutputTarget;
@@ -92,7 +92,7 @@ impl Storage {
         no_clobber: bool,
     ) -> Result<EncodedOutput, Failure> {
         let target = OutputTarget::open(location, no_clobber, true, None, self)?;
-        EncodedOutput::new(target, compression, location.is_stdout())
+        EncodedOutput::new(target, compression, location.is_stdout(), &self.spare)
     }
 
     /// Opens one of many outputs that are written one after the other. For objects, errors show up later.
@@ -104,7 +104,7 @@ impl Storage {
         parts: Option<&mut PartFiles>,
     ) -> Result<EncodedOutput, Failure> {
         let target = OutputTarget::open(location, no_clobber, false, parts, self)?;
-        EncodedOutput::new(target, compression, false)
+        EncodedOutput::new(target, compression, false, &self.spare)
     }
 }
 
@@ -134,14 +134,19 @@ impl Storage {
 }
 
 impl EncodedOutput {
-    fn new(target: OutputTarget, compression: Compression, live: bool) -> Result<Self, Failure> {
+    fn new(
+        target: OutputTarget,
+        compression: Compression,
+        live: bool,
+        spare: &SpareStates,
+    ) -> Result<Self, Failure> {
         let name = target.name().to_owned();
         let hashing = HashingWriter {
             target,
             bytes: 0,
             hash: None,
         };
-        let compressor = Compressor::new(compression);
+        let compressor = Compressor::new(compression, spare);
         Ok(Self {
             buffer: BufWriter::with_capacity(BUFFER, hashing),
             compressor: compressor.map_err(|error| Failure::from_output(&name, error))?,
