@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use csv::{ReaderBuilder, StringRecord};
+use memchr::memmem;
 
 use super::dialect::FORMULA;
 use super::excel_dates::from_excel;
@@ -48,22 +49,22 @@ impl DetectedDialect {
         if rows.is_empty() {
             return Ok(None);
         }
-        let samples: Vec<(u8, Vec<StringRecord>)> = candidates(default_delimiter)
-            .into_iter()
-            .map(|delimiter| (delimiter, first_rows(head, delimiter)))
-            .collect();
+        let candidates = candidates(default_delimiter);
         // Only `--excel` writes both.
         let excel = marked && ends_with_cr(head);
-        if let Some((delimiter, names)) = detect_header(&samples) {
-            return Self::with_header(delimiter, names, excel).map(Some);
+        if let Some((delimiter, names)) = detect_header(head, &candidates) {
+            return Self::with_header(delimiter, &names, excel).map(Some);
         }
         let all: Vec<usize> = (0..COLUMNS.len()).collect();
         let layout = layout.unwrap_or(&all);
         // With a wrong delimiter, quotes are often in the middle of a cell.
-        let has_cells = |sample: &(u8, _)| LineChecker::new(sample.0).check(rows).is_ok();
-        let (likely, others): (Vec<_>, Vec<_>) = samples.into_iter().partition(has_cells);
-        let delimiter = detect_without_header(&likely, layout);
-        let Some(delimiter) = delimiter.or_else(|| detect_without_header(&others, layout)) else {
+        let has_cells = |delimiter: u8| LineChecker::new(delimiter).check(rows).is_ok();
+        let all = || candidates.iter().copied();
+        let likely = all().filter(|&delimiter| has_cells(delimiter));
+        let others = all().filter(|&delimiter| !has_cells(delimiter));
+        let delimiter = detect_without_header(head, likely, layout);
+        let delimiter = delimiter.or_else(|| detect_without_header(head, others, layout));
+        let Some(delimiter) = delimiter else {
             return Err(ReadError::Broken {
                 place: Some(RecordPlace::Line(1)),
                 why: format!(
@@ -174,39 +175,73 @@ fn candidates(default_delimiter: u8) -> Vec<u8> {
     all
 }
 
-fn first_rows(head: &[u8], delimiter: u8) -> Vec<StringRecord> {
-    let mut reader = ReaderBuilder::new()
+/// Returns the first rows of `text`, up to one that is not valid.
+fn first_rows(text: &[u8], delimiter: u8) -> impl Iterator<Item = StringRecord> {
+    let reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .delimiter(delimiter)
         .buffer_capacity(4096)
-        .from_reader(head);
-    let rows = reader.records().take(ROWS).map_while(Result::ok);
-    rows.collect()
+        .from_reader(text);
+    let rows = reader.into_records().take(ROWS);
+    rows.map_while(Result::ok)
 }
 
 /// Picks the delimiter with which most cells of the first line are field names; `None` if the line is not
 /// a header.
-fn detect_header(samples: &[(u8, Vec<StringRecord>)]) -> Option<(u8, &StringRecord)> {
-    let known = |names: &StringRecord| {
-        names
-            .iter()
-            .filter(|name| find_column(name).is_some())
-            .count()
-    };
-    let mut best: Option<(usize, u8, &StringRecord)> = None;
-    for (delimiter, rows) in samples {
-        let Some(names) = rows.first() else { continue };
-        let known = known(names);
-        if 2 * known > names.len() && best.is_none_or(|(most, ..)| known > most) {
-            best = Some((known, *delimiter, names));
+fn detect_header(text: &[u8], candidates: &[u8]) -> Option<(u8, StringRecord)> {
+    let line = first_line(text);
+    if line.is_some_and(|line| !contains_name(line)) {
+        return None;
+    }
+    let line = line.unwrap_or(text);
+    let mut best: Option<(usize, u8, StringRecord)> = None;
+    for &delimiter in candidates {
+        let most = best.as_ref().map_or(0, |(most, ..)| *most);
+        // To build a reader is slow: only for a line that may have more names.
+        if count(delimiter, line) < most {
+            continue;
+        }
+        let Some(names) = first_rows(text, delimiter).next() else {
+            continue;
+        };
+        let known = names.iter().filter(|name| find_column(name).is_some());
+        let known = known.count();
+        if 2 * known > names.len() && known > most {
+            best = Some((known, delimiter, names));
         }
     }
     best.map(|(_, delimiter, names)| (delimiter, names))
 }
 
+/// Returns the first line if it is the first row with every delimiter.
+fn first_line(text: &[u8]) -> Option<&[u8]> {
+    let text = text.strip_prefix(MARK).unwrap_or(text);
+    let line = lines(text).next()?;
+    (!line.is_empty() && !line.contains(&b'"')).then_some(line)
+}
+
+/// Splits `text` at every line break, inside quotes too.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
+/// Returns whether `line` contains the name of a field.
+fn contains_name(line: &[u8]) -> bool {
+    let mut names = COLUMNS.iter().map(|column| column.name.as_bytes());
+    names.any(|name| memmem::find(line, name).is_some())
+}
+
+fn count(byte: u8, text: &[u8]) -> usize {
+    memchr::memchr_iter(byte, text).count()
+}
+
 /// Picks the delimiter with which most rows fit `layout`; the likelier of two.
-fn detect_without_header(samples: &[(u8, Vec<StringRecord>)], layout: &[usize]) -> Option<u8> {
+fn detect_without_header(
+    text: &[u8],
+    candidates: impl Iterator<Item = u8>,
+    layout: &[usize],
+) -> Option<u8> {
     let typed_cells: Vec<usize> = (0..layout.len())
         .filter(|&cell| COLUMNS[layout[cell]].kind != FieldType::Text)
         .collect();
@@ -214,15 +249,25 @@ fn detect_without_header(samples: &[(u8, Vec<StringRecord>)], layout: &[usize]) 
         let fit = |cell: &&usize| fits(&COLUMNS[layout[**cell]], &row[**cell]);
         typed_cells.iter().filter(fit).count()
     };
+    // A row begins in a line of its own.
+    let most_rows = lines(text).filter(|line| !line.is_empty());
+    let highest_score = most_rows.take(ROWS).count() * (typed_cells.len() + 1);
     let mut best: Option<(usize, u8)> = None;
-    for (delimiter, rows) in samples {
-        let rows = rows.iter().filter(|row| row.len() == layout.len());
-        let fitting: Vec<usize> = rows.map(fit).collect();
+    for delimiter in candidates {
+        // To build a reader is slow: only for rows that may have all cells.
+        if count(delimiter, text) + 1 < layout.len() {
+            continue;
+        }
+        let rows = first_rows(text, delimiter).filter(|row| row.len() == layout.len());
+        let fitting: Vec<usize> = rows.map(|row| fit(&row)).collect();
         // With `--lenient`, some cells may be invalid.
         let fits = 2 * fitting.iter().sum::<usize>() >= fitting.len() * typed_cells.len();
         let score = fitting.iter().map(|fit| fit + 1).sum();
         if fits && score > 0 && best.is_none_or(|(most, _)| score > most) {
-            best = Some((score, *delimiter));
+            best = Some((score, delimiter));
+        }
+        if score >= highest_score {
+            break;
         }
     }
     best.map(|(_, delimiter)| delimiter)
@@ -304,6 +349,63 @@ mod tests {
         assert_eq!(detect("2026-05-01T06:00:00Z;12;87,50;a,b\n"), Some(b';'));
         assert_eq!(detect("one two three four\n"), None);
         assert_eq!(detect("2026-05-01T06:00:00Z,12,87.50\n"), None);
+    }
+
+    /// Picks the delimiter like [`detect_header`], but reads the line with every delimiter.
+    fn header_with_most_names(text: &[u8]) -> Option<(u8, StringRecord)> {
+        let rows = candidates(b',').into_iter().filter_map(|delimiter| {
+            let row = first_rows(text, delimiter).next()?;
+            let names = row.iter().filter(|name| find_column(name).is_some());
+            let known = names.count();
+            (2 * known > row.len()).then_some((known, delimiter, row))
+        });
+        // The last of the greatest is the first candidate.
+        let best = rows.collect::<Vec<_>>().into_iter().rev();
+        let best = best.max_by_key(|(known, ..)| *known);
+        best.map(|(_, delimiter, row)| (delimiter, row))
+    }
+
+    #[test]
+    fn candidates_that_are_left_out_would_not_be_picked() {
+        const NAMES: [&str; 8] = [
+            "batch_id",
+            "comment",
+            "warnings",
+            "crop_type",
+            "batch",
+            "id",
+            "x",
+            "",
+        ];
+        const BETWEEN: [&str; 12] = [
+            ",", ",", ",", ";", "_", "t", "\"", "\",\"", "\"\"", "\n", "\r\n", "\u{feff}",
+        ];
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut found = 0;
+        for _ in 0..500 {
+            let mut text = String::new();
+            for _ in 0..random.usize(1..6) {
+                text += NAMES[random.usize(0..NAMES.len())];
+                text += BETWEEN[random.usize(0..BETWEEN.len())];
+            }
+            let expected = header_with_most_names(text.as_bytes());
+            found += usize::from(expected.is_some());
+            let detected = detect_header(text.as_bytes(), &candidates(b','));
+            assert_eq!(detected, expected, "{text:?}");
+        }
+        assert!(found > 50, "{found}");
+    }
+
+    #[test]
+    fn rows_that_fit_with_two_delimiters_have_the_likelier_one() {
+        let pick = |text: &str, layout: &[usize]| {
+            detect_without_header(text.as_bytes(), candidates(b',').into_iter(), layout)
+        };
+        // Numbers with a decimal comma: one row fits with a comma, both with a semicolon.
+        assert_eq!(pick("1,5;2,5\n3;4\n", &[8, 9]), Some(b';'));
+        assert_eq!(pick("a,b;c\n", &[1, 16]), Some(b','));
+        assert_eq!(pick("a b;c\n\nd e;f", &[1, 16]), Some(b';'));
+        assert_eq!(pick("a b c\n", &[1, 16]), Some(b'a'));
     }
 
     #[test]
