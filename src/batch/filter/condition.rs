@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::list::WantedList;
 use crate::batch::date::Bound;
 use crate::batch::decimal::compare as compare_numbers;
 use crate::batch::timestamp::Timestamp;
@@ -19,9 +20,9 @@ pub(super) enum Test {
     IsNull,
     IsNotNull,
     /// Equal to any of the values.
-    AnyOf(Vec<Wanted>),
+    AnyOf(WantedList),
     /// Different from all of the values.
-    NoneOf(Vec<Wanted>),
+    NoneOf(WantedList),
     Ordered(Operator, Wanted),
     /// Contains this lower-case text.
     Contains(String),
@@ -73,8 +74,8 @@ impl Condition {
         match &self.test {
             Test::IsNull => false,
             Test::IsNotNull => true,
-            Test::AnyOf(wanted) => wanted.iter().any(|wanted| wanted.is(value)),
-            Test::NoneOf(wanted) => !wanted.iter().any(|wanted| wanted.is(value)),
+            Test::AnyOf(wanted) => wanted.contains(value),
+            Test::NoneOf(wanted) => !wanted.contains(value),
             Test::Ordered(operator, wanted) => wanted
                 .order(value)
                 .is_some_and(|order| operator.accepts(order)),
@@ -107,13 +108,6 @@ impl Wanted {
                 Timestamp::parse(left).cmp(&Timestamp::parse(right))
             }
             Self::Text(_) => left.cmp(right),
-        }
-    }
-
-    fn is(&self, value: &str) -> bool {
-        match self {
-            Self::Text(text) => text == value,
-            other => other.order(value) == Some(Ordering::Equal),
         }
     }
 

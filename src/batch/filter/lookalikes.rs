@@ -25,7 +25,7 @@ impl Lookalikes {
     pub(crate) fn new(conditions: &[Condition]) -> Self {
         let texts = conditions.iter().flat_map(|condition| {
             let wanted = match &condition.test {
-                Test::AnyOf(wanted) | Test::NoneOf(wanted) => &wanted[..],
+                Test::AnyOf(wanted) | Test::NoneOf(wanted) => &wanted.written[..],
                 _ => &[],
             };
             let texts = wanted

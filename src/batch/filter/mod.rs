@@ -3,6 +3,7 @@
 // `--where`: what a condition is, how to read one, and what to say if nothing matches.
 mod condition;
 mod joins;
+mod list;
 mod lookalikes;
 mod mistakes;
 mod parse;

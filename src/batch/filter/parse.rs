@@ -2,6 +2,7 @@
 
 use super::condition::{Condition, OPERATORS, Operator, Test, Wanted};
 use super::joins;
+use super::list::WantedList;
 use super::mistakes::{self, Spelling, mistake};
 use super::names::field;
 use crate::batch::date::{self, Clock};
@@ -42,7 +43,7 @@ impl Condition {
                 return Err(refuse(mistakes::no_operator(name, rest)));
             }
             let wanted = if is_negated { "false" } else { "true" };
-            let test = Test::AnyOf(vec![Wanted::Text(wanted.to_owned())]);
+            let test = Test::AnyOf(WantedList::new(vec![Wanted::Text(wanted.to_owned())]));
             return Ok(Self { column, test });
         };
         if name.is_empty() {
@@ -72,8 +73,10 @@ impl Condition {
 
 fn read_test(operator: Operator, spelling: &Spelling<'_>, clock: Clock) -> Result<Test, Failure> {
     let one = |value: &str| read_value(value, spelling, clock);
-    let any = || -> Result<Vec<Wanted>, Failure> {
-        split(spelling)?.iter().map(|value| one(value)).collect()
+    let any = || -> Result<WantedList, Failure> {
+        let values = split(spelling)?;
+        let values: Result<_, _> = values.iter().map(|value| one(value)).collect();
+        values.map(WantedList::new)
     };
     Ok(match (operator, spelling.value) {
         (Operator::Equal, "") => Test::IsNull,

@@ -11,7 +11,7 @@ use crate::text::{brief, thousands};
 const NAMED: usize = 3;
 /// Longer texts are not compared, in bytes.
 const LONGEST: usize = 1024;
-/// How many pairs of letters to compare for each condition: about a second of work.
+/// How many pairs of letters to compare: about a second of work.
 const EFFORT: usize = 200_000_000;
 /// How many values of a condition to compare only once.
 const KNOWN: usize = 256;
@@ -23,6 +23,8 @@ const WANTED: usize = 16;
 pub(crate) struct Unmatched {
     batches: u64,
     results: Vec<ConditionResult>,
+    /// How many pairs of letters may still be compared.
+    effort: usize,
 }
 
 /// One condition: which batches it holds for by itself, and the values nearest to what it asks for.
@@ -40,8 +42,6 @@ enum Nearest {
     Similar {
         texts: Vec<(Distance, String)>,
         known: HashSet<String>,
-        /// How many pairs of letters may still be compared.
-        effort: usize,
     },
     /// For each wanted value, the next ones before and after it.
     Beside(Vec<[Option<String>; 2]>),
@@ -64,6 +64,7 @@ impl Unmatched {
         (!conditions.is_empty()).then(|| Self {
             batches: 0,
             results: conditions.iter().map(result).collect(),
+            effort: EFFORT,
         })
     }
 
@@ -71,7 +72,7 @@ impl Unmatched {
     pub(crate) fn add(&mut self, batch: &Batch) {
         self.batches += 1;
         for result in &mut self.results {
-            result.add(batch);
+            result.add(batch, &mut self.effort);
         }
     }
 
@@ -119,12 +120,12 @@ impl Unmatched {
 }
 
 impl ConditionResult {
-    fn add(&mut self, batch: &Batch) {
+    fn add(&mut self, batch: &Batch, effort: &mut usize) {
         if self.condition.holds(batch) {
             self.holds += 1;
         }
         match batch.typed(self.condition.column) {
-            Some(value) => self.nearest.add(&self.condition.test, &value),
+            Some(value) => self.nearest.add(&self.condition.test, &value, effort),
             None => self.nulls += 1,
         }
     }
@@ -188,26 +189,21 @@ impl Nearest {
     fn new(test: &Test) -> Self {
         let is_text = |wanted: &[Wanted]| matches!(wanted.first(), Some(Wanted::Text(_)));
         match test {
-            Test::AnyOf(wanted) if !is_text(wanted) => {
-                Self::Beside(vec![[None, None]; wanted.len().min(WANTED)])
+            Test::AnyOf(wanted) if !is_text(&wanted.written) => {
+                Self::Beside(vec![[None, None]; wanted.written.len().min(WANTED)])
             }
             Test::AnyOf(_) | Test::Contains(_) => Self::Similar {
                 texts: Vec::new(),
                 known: HashSet::new(),
-                effort: EFFORT,
             },
             Test::Ordered(..) => Self::Beside(vec![[None, None]]),
             Test::IsNull | Test::IsNotNull | Test::NoneOf(_) => Self::None,
         }
     }
 
-    fn add(&mut self, test: &Test, value: &str) {
+    fn add(&mut self, test: &Test, value: &str, effort: &mut usize) {
         match self {
-            Self::Similar {
-                texts,
-                known,
-                effort,
-            } => {
+            Self::Similar { texts, known } => {
                 if value.len() > LONGEST || known.contains(value) || *effort == 0 {
                     return;
                 }
@@ -231,7 +227,7 @@ impl Nearest {
             }
             Self::Beside(pairs) => {
                 let wanted = match test {
-                    Test::AnyOf(wanted) => &wanted[..],
+                    Test::AnyOf(wanted) => &wanted.written[..],
                     Test::Ordered(_, wanted) => std::slice::from_ref(wanted),
                     _ => &[],
                 };
@@ -275,7 +271,8 @@ fn distance(test: &Test, value: &str) -> (Option<Distance>, usize) {
                 }
                 _ => None,
             };
-            wanted.iter().take(WANTED).filter_map(distance).min()
+            let written = wanted.written.iter();
+            written.take(WANTED).filter_map(distance).min()
         }
         _ => None,
     };
@@ -420,6 +417,22 @@ mod tests {
             "none of the 3 batches matches all `--where` conditions; 2 of them match `crop_type=Leek`; 1 of \
              them match `crop_type=Tomato`"
         );
+    }
+
+    #[test]
+    fn the_conditions_share_the_effort() {
+        let parse = |text| Condition::parse(text, Clock::new(Zone::UTC)).expect("a condition");
+        let conditions = ["crop_type=Leak", "batch_name=Tray"].map(parse);
+        let mut unmatched = Unmatched::new(&conditions).expect("conditions");
+        unmatched.effort = 1;
+        unmatched.add(&sample(&[
+            ("crop_type", "\"Leek\""),
+            ("batch_name", "\"tray\""),
+        ]));
+        let told = conditions.map(|condition| condition.field().to_owned());
+        let told = unmatched.describe_values(&told);
+        let expected = "none matches `crop_type`: the nearest crop_type is `Leek`";
+        assert_eq!(told.as_deref(), Some(expected));
     }
 
     #[test]
