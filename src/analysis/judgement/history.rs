@@ -31,12 +31,13 @@ pub(crate) struct History {
 /// The batches of one crop.
 #[derive(Default)]
 pub(crate) struct CropHistory {
-    pub(crate) steps: BTreeMap<Period, Figures>,
-    /// Batches without a valid date, which belong to no step.
-    pub(crate) undated: Figures,
+    /// Boxed, because a map has room for eleven values even if there is one.
+    pub(crate) steps: BTreeMap<Period, Box<Figures>>,
+    /// Batches without a valid date, which belong to no step. `None` if there are none.
+    undated: Option<Box<Figures>>,
     /// The number of crops that arrived before.
     pub(crate) place: usize,
-    /// All of them, once someone asked for it.
+    /// All of them, once someone asked for it; unset if they are in one step.
     total: OnceCell<Box<Figures>>,
 }
 
@@ -76,9 +77,9 @@ impl History {
         let figures = match period {
             Some(period) => history.steps.entry(period).or_insert_with(|| {
                 self.groups += 1;
-                Figures::default()
+                Box::default()
             }),
-            None => &mut history.undated,
+            None => history.undated.get_or_insert_default(),
         };
         figures.take(batch);
         (self.groups <= MAX_GROUPS).then_some(history.place)
@@ -146,19 +147,34 @@ impl CropHistory {
     /// Returns the figures of the four steps before `period`.
     pub(crate) fn before(&self, period: Period) -> Figures {
         let figures = before(period).filter_map(|step| self.steps.get(&step));
-        merged(figures)
+        merged(figures.map(Box::as_ref))
     }
 
     /// Returns the figures of all batches. None may be added afterwards.
     pub(crate) fn total(&self) -> &Figures {
-        let all = self.steps.values().chain([&self.undated]);
-        self.total.get_or_init(|| Box::new(merged(all)))
+        let all = || self.steps.values().chain(&self.undated).map(Box::as_ref);
+        let mut first = all();
+        match (first.next(), first.next()) {
+            (Some(only), None) => only,
+            _ => self.total.get_or_init(|| Box::new(merged(all()))),
+        }
+    }
+
+    /// Moves a step to the batches that belong to no step.
+    pub(crate) fn remove_step(&mut self, period: Period) {
+        let Some(figures) = self.steps.remove(&period) else {
+            return;
+        };
+        match &mut self.undated {
+            Some(undated) => undated.merge(&figures),
+            None => self.undated = Some(figures),
+        }
     }
 
     /// Returns the last step up to `period`: a date in the future does not show when a crop was last seen.
     pub(crate) fn last_until(&self, period: Period) -> Option<(Period, &Figures)> {
         let last = self.steps.range(..=period).next_back();
-        last.map(|(period, figures)| (*period, figures))
+        last.map(|(period, figures)| (*period, figures.as_ref()))
     }
 }
 
@@ -233,6 +249,30 @@ mod tests {
         let week = |week: i64| Some(Step::Week.period(week * WEEK));
         assert_eq!(add(100 * WEEK + 1), week(99));
         assert_eq!(add(100 * WEEK), week(100));
+    }
+
+    #[test]
+    fn the_total_has_all_batches_with_or_without_a_date() {
+        let batch = Measurements::read(|_| None);
+        for (weeks, undated, removed) in [
+            (&[99][..], 0, false),
+            (&[99], 0, true),
+            (&[99], 2, false),
+            (&[98, 99, 99], 0, true),
+            (&[98, 99], 3, true),
+            (&[], 1, false),
+        ] {
+            let mut history = history(weeks, 200);
+            for _ in 0..undated {
+                assert_eq!(history.add("Tomato", None, &batch), Some(0));
+            }
+            let crop = history.crops.get_mut("Tomato").expect("a crop");
+            if removed {
+                crop.remove_step(Step::Week.period(99 * WEEK));
+            }
+            let batches = weeks.len() as u64 + undated;
+            assert_eq!(crop.total().batches, batches, "{weeks:?}");
+        }
     }
 
     #[test]

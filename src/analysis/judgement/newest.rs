@@ -129,7 +129,7 @@ impl<'a> NewestStep<'a> {
 
 impl<'a> CropJudgement<'a> {
     fn new(name: &'a str, crop: &'a CropHistory, period: Period, targets: &'a Targets) -> Self {
-        let newest = crop.steps.get(&period);
+        let newest = crop.steps.get(&period).map(Box::as_ref);
         let before = crop.before(period);
         let target = targets.of(Some(name).filter(|name| !name.is_empty()));
         let none = Figures::default();

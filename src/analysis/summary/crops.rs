@@ -113,9 +113,7 @@ impl CropFigures {
         for crop in self.history.crops.values_mut() {
             let old: Vec<Period> = crop.steps.keys().copied().filter(is_old).collect();
             for week in old {
-                if let Some(figures) = crop.steps.remove(&week) {
-                    crop.undated.merge(&figures);
-                }
+                crop.remove_step(week);
             }
             self.history.groups += crop.steps.len();
         }
