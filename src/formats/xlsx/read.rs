@@ -578,17 +578,25 @@ impl AboutFacts {
 }
 
 /// Returns the sheets of batches, by their names; if there are none, the first sheet that is not one of the others.
+/// People add sheets after them, but one before them would be read in their place.
 fn sheets(names: &[String]) -> Result<Vec<String>, ReadError> {
     let is_batches = |name: &&String| {
         let rest = name.strip_prefix(SHEET);
         rest.is_some_and(|rest| rest.is_empty() || rest.trim_start().parse::<u32>().is_ok())
     };
-    let found: Vec<String> = names.iter().filter(is_batches).cloned().collect();
-    if !found.is_empty() {
-        return Ok(found);
-    }
     // Figures are not batches, whatever else is on their sheet.
     let others = [SUMMARY, ABOUT];
+    let found: Vec<String> = names.iter().filter(is_batches).cloned().collect();
+    if !found.is_empty() {
+        let mut before = names.iter().take_while(|name| !is_batches(name));
+        return match before.find(|name| !others.contains(&name.as_str())) {
+            None => Ok(found),
+            Some(name) => Err(altered(format!(
+                "the sheet `{}` is before the sheet `{SHEET}`, and other programs read the first one",
+                brief(name)
+            ))),
+        };
+    }
     let is_other = |name: &str| others.iter().any(|other| other.eq_ignore_ascii_case(name));
     match names.iter().find(|name| !is_other(name)) {
         Some(name) => Ok(vec![name.clone()]),
@@ -759,6 +767,27 @@ mod tests {
             let float: f64 = text.parse().expect(text);
             assert!(!expected || float.to_string() == text, "{text}");
         }
+    }
+
+    #[test]
+    fn only_our_own_sheets_may_be_before_the_batches() {
+        let sheets = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            sheets(&names).ok()
+        };
+        for names in [
+            &["Summary", "Batches", "About"][..],
+            &["Batches", "Summary", "Data"],
+            &["About", "Summary", "Batches", "Pivot"],
+        ] {
+            let expected = Some(vec!["Batches".to_owned()]);
+            assert_eq!(sheets(names), expected, "{names:?}");
+        }
+        let both = Some(vec!["Batches".to_owned(), "Batches 2".to_owned()]);
+        assert_eq!(sheets(&["Batches", "Batches 2", "Data"]), both);
+        assert_eq!(sheets(&["Data", "Batches"]), None);
+        assert_eq!(sheets(&["Summary", "batches", "Batches"]), None);
+        assert_eq!(sheets(&["Data", "Summary"]), Some(vec!["Data".to_owned()]));
     }
 
     #[test]

@@ -53,6 +53,7 @@ impl Parts {
 
 const SHEET: &str = "xl/worksheets/sheet1.xml";
 const LINKS: &str = "xl/worksheets/_rels/sheet1.xml.rels";
+const OTHER_SHEET: &str = "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><sheetData/></worksheet>";
 const BOOK: &str = "xl/workbook.xml";
 const BOOK_LINKS: &str = "xl/_rels/workbook.xml.rels";
 
@@ -174,6 +175,31 @@ fn people_see_the_values_of_a_workbook() {
     }
     let other_signs = "yyyy\\-mm\\-dd\\ hh:mm:ss;@";
     export.assert_equal(&styles(&code("yyyy-mm-dd hh:mm:ss"), &code(other_signs)));
+    for other in ["#,##0.00", "General", "0.000"] {
+        export.assert_equal(&styles(&code("0.00"), &code(other)));
+    }
+}
+
+#[test]
+fn the_first_sheet_is_one_of_the_export() {
+    let export = Exported::new("a.xlsx", &[]);
+    let kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet";
+    let link = format!(
+        "<Relationship Id=\"rId99\" Type=\"{kind}\" Target=\"worksheets/sheet9.xml\"/></Relationships>"
+    );
+    let name = "<Override PartName=\"/xl/worksheets/sheet9.xml\" ContentType=\"application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml\"/></Types>";
+    let added = || {
+        Parts::of(&export.bytes)
+            .replace(BOOK_LINKS, "</Relationships>", &link)
+            .replace("[Content_Types].xml", "</Types>", name)
+            .with("xl/worksheets/sheet9.xml", OTHER_SHEET)
+    };
+    let sheet = "<sheet name=\"Data\" sheetId=\"9\" r:id=\"rId99\"/>";
+    let first = added().replace(BOOK, "<sheets>", &format!("<sheets>{sheet}"));
+    let last = added().replace(BOOK, "</sheets>", &format!("{sheet}</sheets>"));
+    export.assert_equal(&last.pack());
+    let why = "the sheet `Data` is before the sheet `Batches`";
+    export.assert_refused("first", &first.pack(), why);
 }
 
 #[test]
