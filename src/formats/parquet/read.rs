@@ -13,10 +13,11 @@ mod index;
 mod pages;
 mod statistics;
 
-// Memory limits for pages, and the meaning of values.
+// What pages contain, memory limits for them, and the meaning of values.
 mod delta;
 mod guard;
 mod logical_type;
+mod runs;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

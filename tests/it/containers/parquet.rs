@@ -306,3 +306,19 @@ fn a_footer_must_match_the_data() {
     let why = "the name of `comment` differs from that of its data";
     export.assert_refused("name", &name, why);
 }
+
+#[test]
+fn runs_must_have_the_values_of_their_page() {
+    let export = Exported::new("a.parquet", &[]);
+    // Four bytes of length, and three times the level 1.
+    let levels = [2, 0, 0, 0, 6, 1];
+    for wrong in [
+        [2, 0, 0, 0, 8, 1],
+        [2, 0, 0, 0, 0x16, 1],
+        [3, 0, 0, 0, 6, 1],
+    ] {
+        let altered = replaced(&export.bytes, 0, &levels, &wrong);
+        let why = "a page does not contain what it declares";
+        export.assert_refused(&format!("{wrong:?}"), &altered, why);
+    }
+}

@@ -1,4 +1,4 @@
-//! Memory limits: stops pages for which the parquet crate would allocate too much.
+//! Stops pages for which the parquet crate would allocate too much, or that contain less or more than they declare.
 
 use ::parquet::basic::Encoding;
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
@@ -7,6 +7,7 @@ use ::parquet::schema::types::ColumnDescriptor;
 
 use super::delta;
 use super::node::Refused;
+use super::runs;
 
 /// The most memory for the unpacked pages of all columns that are open at a time.
 const PAGES: u64 = 512 << 20;
@@ -52,16 +53,16 @@ impl MemoryBudget {
 /// Checks pages as they are read.
 pub(super) struct PageGuard {
     pages: Box<dyn PageReader>,
-    /// The number of level runs at the start of pages of version 1.
-    levels: u8,
+    /// The highest repetition level, and the highest definition level.
+    levels: [usize; 2],
 }
 
 impl PageGuard {
     pub(super) fn new(pages: Box<dyn PageReader>, column: &ColumnDescriptor) -> Self {
-        let has_levels = [column.max_rep_level() > 0, column.max_def_level() > 0];
+        let levels = [column.max_rep_level(), column.max_def_level()];
         Self {
             pages,
-            levels: has_levels.map(u8::from).iter().sum(),
+            levels: levels.map(|level| usize::try_from(level).unwrap_or_default()),
         }
     }
 
@@ -69,23 +70,29 @@ impl PageGuard {
         let most = page.num_values() as usize;
         let is_sound = match page {
             Page::DictionaryPage { .. } => Some(()),
-            Page::DataPage { buf, encoding, .. } => {
-                let mut bytes = &buf[..];
-                for _ in 0..self.levels {
-                    bytes = without_levels(bytes).unwrap_or_default();
-                }
-                check(bytes, *encoding, most)
+            Page::DataPage {
+                buf,
+                encoding,
+                def_level_encoding,
+                rep_level_encoding,
+                ..
+            } => {
+                let encodings = [*rep_level_encoding, *def_level_encoding];
+                let values = self.split_levels(buf, encodings, most);
+                values.and_then(|(bytes, count)| check(bytes, *encoding, count))
             }
             Page::DataPageV2 {
                 buf,
                 encoding,
+                num_nulls,
                 def_levels_byte_len,
                 rep_levels_byte_len,
                 ..
             } => {
-                let levels = u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len);
-                let start = usize::try_from(levels).unwrap_or(usize::MAX);
-                check(buf.get(start..).unwrap_or_default(), *encoding, most)
+                let lengths = [*rep_levels_byte_len, *def_levels_byte_len];
+                let values = self.split_levels_v2(buf, lengths, most);
+                let values = values.filter(|(_, count)| count + *num_nulls as usize == most);
+                values.and_then(|(bytes, count)| check(bytes, *encoding, count))
             }
         };
         is_sound.ok_or_else(|| {
@@ -94,22 +101,67 @@ impl PageGuard {
             )
         })
     }
+
+    /// Returns what is after the levels of a page of version 1, and the number of values that are not null.
+    fn split_levels<'a>(
+        &self,
+        mut bytes: &'a [u8],
+        encodings: [Encoding; 2],
+        count: usize,
+    ) -> Option<(&'a [u8], usize)> {
+        let mut present = count;
+        for (highest, encoding) in self.levels.into_iter().zip(encodings) {
+            if highest == 0 {
+                continue;
+            }
+            // Pages without values may have no levels either.
+            if count == 0 && bytes.is_empty() {
+                return Some((bytes, 0));
+            }
+            // The only other encoding is very old, and has no runs.
+            if encoding != Encoding::RLE {
+                return Some((&[], 0));
+            }
+            let (levels, rest) = runs::split_length(bytes)?;
+            present = runs::check_levels(levels, highest, count)?;
+            bytes = rest;
+        }
+        Some((bytes, present))
+    }
+
+    /// Like [`Self::split_levels`], for version 2.
+    fn split_levels_v2<'a>(
+        &self,
+        mut bytes: &'a [u8],
+        lengths: [u32; 2],
+        count: usize,
+    ) -> Option<(&'a [u8], usize)> {
+        let mut present = count;
+        for (highest, length) in self.levels.into_iter().zip(lengths) {
+            let (levels, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+            bytes = rest;
+            if highest > 0 {
+                present = runs::check_levels(levels, highest, count)?;
+            } else if !levels.is_empty() {
+                return None;
+            }
+        }
+        Some((bytes, present))
+    }
 }
 
-fn without_levels(bytes: &[u8]) -> Option<&[u8]> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    rest.get(usize::try_from(u32::from_le_bytes(*length)).ok()?..)
-}
-
-fn check(bytes: &[u8], encoding: Encoding, most: usize) -> Option<()> {
+/// Checks the part of a page with its values, `count` of them.
+fn check(bytes: &[u8], encoding: Encoding, count: usize) -> Option<()> {
     // Some writers write no data for a page without values.
-    if bytes.is_empty() {
+    if bytes.is_empty() && count == 0 {
         return Some(());
     }
     match encoding {
-        Encoding::DELTA_BINARY_PACKED => delta::check_numbers(bytes, most),
-        Encoding::DELTA_LENGTH_BYTE_ARRAY => delta::check_lengths(bytes, most),
-        Encoding::DELTA_BYTE_ARRAY => delta::check_prefixes(bytes, most, TEXTS),
+        Encoding::DELTA_BINARY_PACKED => delta::check_numbers(bytes, count),
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => delta::check_lengths(bytes, count),
+        Encoding::DELTA_BYTE_ARRAY => delta::check_prefixes(bytes, count, TEXTS),
+        Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => runs::check_indexes(bytes, count),
+        Encoding::RLE => runs::check_booleans(bytes, count),
         _ => Some(()),
     }
 }

@@ -1,0 +1,173 @@
+//! Checks the runs that levels and dictionary indexes consist of, before the parquet crate decodes them: it ignores
+//! what is left of the last run, and does not miss what is not there. Other readers do.
+
+/// The number of values in a bit-packed group.
+const GROUP: usize = 8;
+/// The number of groups in a block of DuckDB, which fills the last one with zeros.
+const BLOCK: usize = 32;
+
+/// Some numbers.
+pub(super) enum Run<'a> {
+    /// This number, little endian, this many times.
+    Repeated(&'a [u8], usize),
+    /// This many numbers, the lowest bits first.
+    Packed(&'a [u8], usize),
+}
+
+/// Checks that `bytes` are runs of exactly `count` numbers with `width` bits, and passes each run to `each`.
+pub(super) fn check<'a>(
+    mut bytes: &'a [u8],
+    width: usize,
+    count: usize,
+    mut each: impl FnMut(&Run<'a>),
+) -> Option<()> {
+    let mut rest = count;
+    while rest > 0 {
+        let header = varint(&mut bytes)?;
+        let length = usize::try_from(header >> 1).ok().filter(|run| *run > 0)?;
+        if header & 1 == 0 {
+            rest = rest.checked_sub(length)?;
+            each(&Run::Repeated(take(&mut bytes, width.div_ceil(8))?, length));
+        } else {
+            // Only the last group may have fewer numbers.
+            let numbers = rest.min(length.checked_mul(GROUP)?);
+            if numbers.div_ceil(GROUP) != length && length != BLOCK {
+                return None;
+            }
+            rest -= numbers;
+            let packed = take(&mut bytes, length.checked_mul(width)?)?;
+            each(&Run::Packed(packed, numbers));
+        }
+    }
+    bytes.is_empty().then_some(())
+}
+
+/// Checks `count` levels up to `highest`; returns how many are the highest, which are the values that are not null.
+pub(super) fn check_levels(bytes: &[u8], highest: usize, count: usize) -> Option<usize> {
+    let width = width_of(highest);
+    let mut present = 0;
+    check(bytes, width, count, |run| match run {
+        Run::Repeated(value, length) => {
+            let level = value
+                .iter()
+                .rev()
+                .fold(0, |level, byte| level << 8 | usize::from(*byte));
+            present += if level == highest { *length } else { 0 };
+        }
+        Run::Packed(bytes, length) => {
+            let level = |place: &usize| {
+                let bits = (place * width..(place + 1) * width).rev();
+                bits.fold(0, |level, bit| {
+                    level << 1 | usize::from(bytes[bit / 8] >> (bit % 8) & 1)
+                })
+            };
+            present += (0..*length).filter(|place| level(place) == highest).count();
+        }
+    })?;
+    Some(present)
+}
+
+/// Checks `count` dictionary indexes, which begin with their width.
+pub(super) fn check_indexes(bytes: &[u8], count: usize) -> Option<()> {
+    let (width, bytes) = bytes.split_first()?;
+    let width = usize::from(*width);
+    (width <= 32).then(|| check(bytes, width, count, |_| {}))?
+}
+
+/// Checks `count` booleans, which begin with the length of their runs.
+pub(super) fn check_booleans(bytes: &[u8], count: usize) -> Option<()> {
+    let (runs, rest) = split_length(bytes)?;
+    check(runs, 1, count, |_| {})?;
+    rest.is_empty().then_some(())
+}
+
+/// Splits off what is after a length of four bytes.
+pub(super) fn split_length(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+}
+
+/// Returns the number of bits of a level.
+pub(super) fn width_of(highest: usize) -> usize {
+    (usize::BITS - highest.leading_zeros()) as usize
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u32> {
+    let mut number = 0;
+    for shift in (0..32).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let bits = u32::from(byte & 0x7f);
+        number |= bits << shift;
+        if byte & 0x80 == 0 {
+            // The fifth byte has only four bits of the number.
+            return (number >> shift == bits).then_some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_have_exactly_the_values_of_the_page() {
+        // Three times 1, then 1, 0 and 1 in a group of eight.
+        let levels = [6, 1, 3, 0b101];
+        assert_eq!(check_levels(&levels, 1, 6), Some(5));
+        // The group may have up to seven values more, but not eight, and not fewer.
+        assert_eq!(check_levels(&levels, 1, 4), Some(4));
+        assert_eq!(check_levels(&levels, 1, 11), Some(5));
+        assert_eq!(check_levels(&levels, 1, 3), None);
+        assert_eq!(check_levels(&levels, 1, 12), None);
+        for wrong in [
+            &[8, 1, 3, 0b101][..],
+            &[6, 1, 5, 0b101, 0],
+            &[6, 1, 3, 0b101, 0],
+            &[6, 1, 3],
+            &[6],
+            &[0, 1, 6, 1, 3, 0b101],
+            &[6, 1, 1, 3, 0b101],
+            &[0x86, 0x80, 0x80, 0x80, 0x10, 1, 3, 0b101],
+        ] {
+            assert_eq!(check_levels(wrong, 1, 4), None, "{wrong:?}");
+        }
+        assert_eq!(check_levels(&[], 1, 0), Some(0));
+        // DuckDB fills its blocks.
+        let mut block = [0; 33];
+        block[..2].copy_from_slice(&[0x41, 0b101]);
+        assert_eq!(check_levels(&block, 1, 9), Some(2));
+        assert_eq!(check_levels(&block[..32], 1, 9), None);
+    }
+
+    #[test]
+    fn levels_may_have_several_bits() {
+        // 3, 0, 2, 3 in groups of two bits, then 3 twice.
+        let levels = [3, 0b11_10_00_11, 0b1111_1111, 4, 3];
+        assert_eq!(check_levels(&levels, 3, 10), Some(8));
+        assert_eq!(check_levels(&levels, 2, 10), Some(1));
+    }
+
+    #[test]
+    fn indexes_begin_with_their_width() {
+        assert_eq!(check_indexes(&[3, 3, 0, 0, 0], 5), Some(()));
+        assert_eq!(check_indexes(&[4, 3, 0, 0, 0], 5), None);
+        assert_eq!(check_indexes(&[33, 10, 0, 0, 0, 0, 0], 5), None);
+        assert_eq!(check_indexes(&[0, 10], 5), Some(()));
+        assert_eq!(check_indexes(&[], 5), None);
+    }
+
+    #[test]
+    fn booleans_begin_with_their_length() {
+        assert_eq!(check_booleans(&[2, 0, 0, 0, 10, 1], 5), Some(()));
+        assert_eq!(check_booleans(&[2, 0, 0, 0, 10, 1, 0], 5), None);
+        assert_eq!(check_booleans(&[3, 0, 0, 0, 10, 1], 5), None);
+    }
+}
