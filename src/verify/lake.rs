@@ -1,6 +1,7 @@
 //! Finds the files of a lake, which is a folder or a template such as `lake/year={year}/batches.parquet`.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -81,16 +82,18 @@ impl Lake {
             folder if folder.as_os_str().is_empty() => Path::new("."),
             folder => folder,
         };
-        let mut files = Vec::new();
+        let mut walk = FolderWalk::default();
         match ObjectAddress::parse(&root.join(MANIFEST))? {
-            Some(inside) => files = objects(root, &inside, storage)?,
-            None => walk(root, &mut HashSet::new(), &mut files)?,
+            Some(inside) => walk.files = objects(root, &inside, storage)?,
+            None => walk.enter(root)?,
         }
-        let mut files: Vec<PathBuf> = files
-            .into_iter()
-            .map(|file| file.strip_prefix("./").map_or(file.clone(), Path::to_owned))
+        let mut files: Vec<PathBuf> = walk
+            .files
+            .iter()
+            .map(|file| plain(file).to_owned())
             .filter(|file| self.includes(file))
             .collect();
+        self.check_repeated(&walk.repeated, &files)?;
         files.sort();
         // A manifest may say that there are no files.
         if files.is_empty() && self.manifest(storage)?.is_none() {
@@ -104,6 +107,29 @@ impl Lake {
             ));
         }
         Ok(files)
+    }
+
+    /// Rejects a folder that has two paths, if query engines would read its files twice.
+    fn check_repeated(
+        &self,
+        repeated: &[(PathBuf, PathBuf)],
+        files: &[PathBuf],
+    ) -> Result<(), Failure> {
+        let is_read = |(again, first): &&(PathBuf, PathBuf)| {
+            let inside = |file: &PathBuf| file.strip_prefix(plain(first)).ok().map(Path::to_owned);
+            let mut inside = files.iter().filter_map(inside);
+            inside.any(|file| self.includes(&plain(again).join(file)))
+        };
+        let Some((again, first)) = repeated.iter().find(is_read) else {
+            return Ok(());
+        };
+        let [again, first] =
+            [again, first].map(|path| text::one_line(&path.to_string_lossy()).into_owned());
+        Err(Failure::new(
+            Kind::Protocol,
+            format!("the folders `{first}` and `{again}` are the same one, so its batches would be read twice"),
+        )
+        .hint("remove the link"))
     }
 
     fn includes(&self, file: &Path) -> bool {
@@ -131,41 +157,60 @@ fn objects(
     Ok(names.map(PathBuf::from).collect())
 }
 
-/// Adds all files below `folder`, also behind links to folders elsewhere, as query engines do. `seen` are the folders so far.
-fn walk(
-    folder: &Path,
-    seen: &mut HashSet<PathBuf>,
-    files: &mut Vec<PathBuf>,
-) -> Result<(), Failure> {
-    let cannot = |error: io::Error| {
-        let name = text::one_line(&folder.to_string_lossy()).into_owned();
-        Failure::new(Kind::Usage, format!("cannot read the folder `{name}`"))
-            .caused_by(error)
-            .hint("check that it exists and that you have permission to read it")
-    };
-    if !seen.insert(folder.canonicalize().map_err(cannot)?) {
-        return Ok(());
-    }
-    // Folders come before links to them.
-    let mut links = Vec::new();
-    for entry in fs::read_dir(folder).map_err(cannot)? {
-        let entry = entry.map_err(cannot)?;
-        if matches!(
-            entry.file_name().as_encoded_bytes().first(),
-            Some(b'_' | b'.')
-        ) {
-            continue;
+/// Returns a path without a leading `./`.
+fn plain(path: &Path) -> &Path {
+    path.strip_prefix("./").unwrap_or(path)
+}
+
+/// Finds all files below a folder, also behind links to folders, as query engines do.
+#[derive(Default)]
+struct FolderWalk {
+    files: Vec<PathBuf>,
+    /// The folders so far, and the path to each.
+    seen: HashMap<PathBuf, PathBuf>,
+    /// Second paths to a folder, and the first one.
+    repeated: Vec<(PathBuf, PathBuf)>,
+}
+
+impl FolderWalk {
+    fn enter(&mut self, folder: &Path) -> Result<(), Failure> {
+        let cannot = |error: io::Error| {
+            let name = text::one_line(&folder.to_string_lossy()).into_owned();
+            Failure::new(Kind::Usage, format!("cannot read the folder `{name}`"))
+                .caused_by(error)
+                .hint("check that it exists and that you have permission to read it")
+        };
+        match self.seen.entry(folder.canonicalize().map_err(cannot)?) {
+            Entry::Vacant(slot) => drop(slot.insert(folder.to_owned())),
+            Entry::Occupied(slot) => {
+                // A link to a folder around it is a circle, which no program can read to its end.
+                if !folder.starts_with(slot.get()) {
+                    self.repeated.push((folder.to_owned(), slot.get().clone()));
+                }
+                return Ok(());
+            }
         }
-        let path = entry.path();
-        if entry.file_type().map_err(cannot)?.is_dir() {
-            walk(&path, seen, files)?;
-        } else if path.is_dir() {
-            links.push(path);
-        } else if path.is_file() {
-            files.push(path);
+        // Folders come before links to them.
+        let mut links = Vec::new();
+        for entry in fs::read_dir(folder).map_err(cannot)? {
+            let entry = entry.map_err(cannot)?;
+            if matches!(
+                entry.file_name().as_encoded_bytes().first(),
+                Some(b'_' | b'.')
+            ) {
+                continue;
+            }
+            let path = entry.path();
+            if entry.file_type().map_err(cannot)?.is_dir() {
+                self.enter(&path)?;
+            } else if path.is_dir() {
+                links.push(path);
+            } else if path.is_file() {
+                self.files.push(path);
+            }
         }
+        links.iter().try_for_each(|link| self.enter(link))
     }
-    links.iter().try_for_each(|link| walk(link, seen, files))
 }
 
 #[cfg(test)]

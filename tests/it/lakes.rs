@@ -77,15 +77,23 @@ fn links_to_folders_are_followed() {
     use std::os::unix::fs::symlink;
     let server = Server::start(&[]);
     let folder = Folder::new();
-    let [lake, ..] = make_lake(&server, &folder);
+    let [lake, template, _] = make_lake(&server, &folder);
     // A part of it may be on another disk.
     fs::rename(folder.at("lake/year=2025"), folder.at("elsewhere")).unwrap();
     symlink(folder.at("elsewhere"), folder.at("lake/year=2025")).unwrap();
     symlink(&lake, folder.at("lake/year=2025/circle")).unwrap();
     assert_equal(&verify(&[&lake]), "links");
-    // The same folder again is not read twice.
+    // Engines would read the same folder twice.
     symlink(folder.at("lake/year=2024"), folder.at("lake/latest")).unwrap();
-    assert_equal(&verify(&[&lake]), "a second name");
+    let ended = verify(&[&lake]).expect(7);
+    for name in ["year=2024", "latest"] {
+        let name = format!("{lake}/{name}`");
+        assert!(ended.stderr.contains(&name), "{name}: {ended:?}");
+    }
+    assert!(ended.stderr.contains("read twice"), "{ended:?}");
+    // Those that go by the template do not read it.
+    assert_equal(&verify(&[&template]), "a second name outside the template");
+    fs::remove_file(folder.at("lake/latest")).unwrap();
     // Engines would read these batches, too.
     folder.export(&server, "more.parquet", &["--limit", "1"]);
     fs::create_dir(folder.at("forged")).unwrap();
