@@ -124,7 +124,7 @@ impl<R: Read + Seek> Workbook<R> {
             if place.1 >= SUMMARY_COLUMNS || Some(place.0) > last_row {
                 return Ok(());
             }
-            if *shown_as != Shown::Value && *value != DataRef::Empty {
+            if !is_shown(value, shown_as) {
                 return Err(hides_value(SUMMARY, place));
             }
             let cell = expected.remove(&place);
@@ -286,7 +286,14 @@ impl<'a> SheetReader<'a> {
             }
             let bytes = usual.bytes();
             let shown = formats.shown(cell.format);
-            if *shown != Shown::Value || !self.add_usual(&cell, bytes, formats)? {
+            let is_shown = match cell.content {
+                UsualContent::Number => {
+                    let number = cell.text(bytes);
+                    number.is_some_and(|number| shown.shows_number(&number))
+                }
+                _ => *shown == Shown::Value,
+            };
+            if !is_shown || !self.add_usual(&cell, bytes, formats)? {
                 let Some(value) = cell.value(bytes, formats) else {
                     return Ok(UsualEnd::Passed(passed));
                 };
@@ -342,9 +349,8 @@ impl<'a> SheetReader<'a> {
             column.is_some_and(|column| MEANINGS[column].heading() == words)
         };
         let is_right = match shown {
-            Shown::Value => true,
             Shown::Words(words) => is_heading(words) || text().is_empty(),
-            Shown::Other => text().is_empty(),
+            shown => is_shown(value, shown),
         };
         if is_right {
             return Ok(());
@@ -508,6 +514,17 @@ fn cell_name((row, column): (u32, u32)) -> String {
     }
     let letters: String = letters.iter().rev().collect();
     format!("{letters}{}", u64::from(row) + 1)
+}
+
+/// Returns whether people see the value of a cell. Formats of numbers show text as it is.
+fn is_shown(value: &DataRef<'_>, shown: &Shown) -> bool {
+    let text = || text(FieldType::Text, value).unwrap_or_default();
+    match (shown, value) {
+        (Shown::Value, _) => true,
+        (Shown::Words(_) | Shown::Other, _) => text().is_empty(),
+        (_, DataRef::Int(_) | DataRef::Float(_)) => shown.shows_number(&text()),
+        _ => true,
+    }
 }
 
 fn hides_value(sheet: &str, place: (u32, u32)) -> ReadError {

@@ -170,6 +170,9 @@ fn people_see_the_values_of_a_workbook() {
         (";;;&quot;Crop&quot;", ";;;&quot;Comment&quot;"),
         (";;;&quot;Crop&quot;", ";;;"),
         ("0.00", "0.00%"),
+        ("0.00", "0"),
+        ("0.00", "0;-0.00"),
+        ("0.00", "0E+00"),
     ] {
         export.assert_refused(to, &styles(&code(from), &code(to)), why);
     }

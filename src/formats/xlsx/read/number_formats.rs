@@ -2,6 +2,9 @@
 
 use calamine::Style;
 
+/// The decimals that an export shows: those of the service.
+const DECIMALS: usize = 2;
+
 /// Which formats of cells are dates, as far as exports use them, and which show no fraction of a second.
 pub(super) struct NumberFormats {
     dates: Vec<Option<bool>>,
@@ -14,6 +17,10 @@ pub(super) struct NumberFormats {
 pub(super) enum Shown {
     /// Its value.
     Value,
+    /// Its value, with at most this many decimals.
+    Decimals(usize),
+    /// Its value, with at most this many digits and a power of ten.
+    Digits(usize),
     /// These words instead of its text.
     Words(String),
     /// Something else.
@@ -26,10 +33,84 @@ impl Shown {
         let words = words.and_then(|words| words.strip_suffix('"'));
         match words.filter(|words| !words.contains('"')) {
             Some(words) => Self::Words(words.to_owned()),
-            None if shows_value(code) => Self::Value,
+            None if shows_value(code) => precision(code),
             None => Self::Other,
         }
     }
+
+    /// Returns whether people see this number, to the decimals that an export shows.
+    pub(super) fn shows_number(&self, number: &str) -> bool {
+        let (_, fraction) = number.split_once('.').unwrap_or_default();
+        match self {
+            Self::Value => true,
+            Self::Words(_) | Self::Other => false,
+            Self::Decimals(most) => fraction.len().min(DECIMALS) <= *most,
+            Self::Digits(most) => {
+                let unseen = fraction.len().saturating_sub(DECIMALS);
+                let seen = &number[..number.len() - unseen];
+                let digits: String = seen.chars().filter(char::is_ascii_digit).collect();
+                digits.trim_matches('0').len() <= *most
+            }
+        }
+    }
+}
+
+/// Returns how exactly a format that shows the value does so.
+fn precision(code: &str) -> Shown {
+    let code = without_literals(code);
+    let precision = |part: &str| {
+        let is_date = part.contains(['y', 'm', 'd', 'h', 's', 'Y', 'M', 'D', 'H', 'S']);
+        if part.contains(['@', 'G']) || is_date {
+            return Shown::Value;
+        }
+        let (number, power) = part.split_once('E').unwrap_or((part, ""));
+        let (_, fraction) = number.split_once('.').unwrap_or_default();
+        // A fraction such as `1/20` is rounded, too.
+        let is_placeholder = |letter: &char| matches!(letter, '0' | '#' | '?');
+        let decimals = if number.contains('/') {
+            0
+        } else {
+            fraction.chars().filter(is_placeholder).count()
+        };
+        match power {
+            "" if decimals >= DECIMALS => Shown::Value,
+            "" => Shown::Decimals(decimals),
+            _ => Shown::Digits(decimals + 1),
+        }
+    };
+    // Those of positive and of negative numbers; the others are for zero and for text.
+    let mut parts = code.split(';').take(2).map(precision);
+    let first = parts.next().unwrap_or(Shown::Value);
+    match (first, parts.next()) {
+        (Shown::Value, Some(second)) => second,
+        (Shown::Decimals(first), Some(Shown::Decimals(second))) => {
+            Shown::Decimals(first.min(second))
+        }
+        (Shown::Digits(first), Some(Shown::Digits(second))) => Shown::Digits(first.min(second)),
+        (first, None | Some(Shown::Value)) => first,
+        _ => Shown::Other,
+    }
+}
+
+/// Returns a format without the signs that it shows as they are, and without languages and colours.
+fn without_literals(code: &str) -> String {
+    let mut letters = code.chars();
+    let mut rest = String::new();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '_' | '\\' | '*' => drop(letters.next()),
+            '"' => letters
+                .by_ref()
+                .take_while(|letter| *letter != '"')
+                .for_each(drop),
+            '[' => letters
+                .by_ref()
+                .take_while(|letter| *letter != ']')
+                .for_each(drop),
+            letter => rest.push(letter),
+        }
+    }
+    rest
 }
 
 /// Returns whether a number format shows the value as it is: the digits of a number, or the parts of a date, with signs
@@ -151,7 +232,6 @@ mod tests {
         for code in [
             "General",
             "@",
-            "0",
             "0.00",
             "#,##0.00",
             "yyyy-mm-dd hh:mm:ss",
@@ -162,7 +242,6 @@ mod tests {
             "0.00_ ;[Red]-0.00\\ ",
             "_(* #,##0.00_);_(* (#,##0.00);_(* \"-\"??_);_(@_)",
             "\"€\" #,##0.00",
-            "0.00E+00",
             "0.00\" mm\"",
             "yyyy-mm-dd\"T\"hh:mm:ss\"Z\"",
             "[Color10]0.00",
@@ -172,6 +251,18 @@ mod tests {
             "dd-mmm-yy h:mm a/p",
         ] {
             assert_eq!(Shown::by(code), Shown::Value, "{code}");
+        }
+        for (code, shown) in [
+            ("0", Shown::Decimals(0)),
+            ("#,##0", Shown::Decimals(0)),
+            ("0.0\" mm\"", Shown::Decimals(1)),
+            ("0.00;[Red]-0", Shown::Decimals(0)),
+            ("0;-0.00", Shown::Decimals(0)),
+            ("# ?/?", Shown::Decimals(0)),
+            ("0.00E+00", Shown::Digits(3)),
+            ("0.00;0.0E+0", Shown::Digits(2)),
+        ] {
+            assert_eq!(Shown::by(code), shown, "{code}");
         }
         for code in [
             ";;;",
@@ -193,5 +284,24 @@ mod tests {
         }
         let words = Shown::by(";;;\"Usable rate (%)\"");
         assert_eq!(words, Shown::Words("Usable rate (%)".to_owned()));
+    }
+
+    #[test]
+    fn a_format_must_not_hide_decimals() {
+        for (shown, number, expected) in [
+            (Shown::Decimals(0), "55", true),
+            (Shown::Decimals(0), "55.05", false),
+            (Shown::Decimals(1), "55.5", true),
+            (Shown::Decimals(1), "55.05", false),
+            (Shown::Value, "55.0512", true),
+            (Shown::Digits(3), "104", true),
+            (Shown::Digits(3), "-0.55", true),
+            (Shown::Digits(3), "55.05", false),
+            (Shown::Digits(4), "55.0512", true),
+            (Shown::Digits(1), "1000", true),
+            (Shown::Other, "1", false),
+        ] {
+            assert_eq!(shown.shows_number(number), expected, "{shown:?} {number}");
+        }
     }
 }
