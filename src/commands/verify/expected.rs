@@ -11,7 +11,7 @@ use crate::batch::{Representation, column_bits, columns_of_bits, find_column, wh
 use crate::error::Failure;
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
-use crate::storage::Storage;
+use crate::storage::{Storage, is_table};
 use crate::verify::{FileDigest, FileScan, Lake, Scope};
 
 /// A manifest, parsed.
@@ -143,12 +143,15 @@ impl Expected {
             Ok::<_, Failure>(self.compare_files(&folder, files, &digests))
         });
         let files = files.transpose()?;
+        let measured = file.source.measure()?;
         let claim = if files.is_some() {
             self.whole(None, false)
         } else {
-            let measured = file.source.measure()?;
             self.claim(&file.path, measured.as_ref(), &scan.digest.finish())
         };
+        let is_measured = files.is_some() || measured.is_some();
+        let has_bytes = !is_measured || claim.same_bytes.is_some();
+        let contradiction = self.contradiction();
         let columns = scan.columns.unwrap_or(scope.columns);
         let more = columns_of_bits(columns & !scope.columns);
         let fewer = scan.lacking(scope);
@@ -169,13 +172,16 @@ impl Expected {
             && scan.foreign().is_empty()
             && unknown_fields != UnknownFields::Different
             && !(claim.is_listed && claim.same_bytes == Some(false))
-            && files.as_ref().is_none_or(LakeFiles::is_equal);
+            && files.as_ref().is_none_or(LakeFiles::is_equal)
+            && contradiction.is_none();
         Ok(ManifestResult {
             name: self.name(),
             equal,
             batches: claim.batches,
             digest: claim.digest,
             same_bytes: claim.same_bytes,
+            unhashed: self.unhashed().filter(|_| !has_bytes),
+            contradiction,
             more,
             fewer,
             foreign: scan.foreign().to_vec(),
@@ -183,6 +189,39 @@ impl Expected {
             files,
             version: self.manifest.digest_version,
         })
+    }
+
+    /// Says how the manifest contradicts itself. Early ones have no numbers and digests of files.
+    fn contradiction(&self) -> Option<String> {
+        let manifest = &self.manifest;
+        let counts = manifest.files.iter().map(|file| file.batches);
+        let total = counts.sum::<Option<u64>>();
+        if let Some(total) = total.filter(|total| *total != manifest.batches) {
+            let batches = manifest.batches;
+            return Some(format!(
+                "the manifest has {batches} batches, but {total} in its files"
+            ));
+        }
+        let [only] = &manifest.files[..] else {
+            return None;
+        };
+        let pairs = [
+            (&only.set_digest, Some(&manifest.set_digest)),
+            (
+                &only.unknown_fields_digest,
+                manifest.unknown_fields_digest.as_ref(),
+            ),
+        ];
+        let mut pairs = pairs.into_iter();
+        let differs = pairs.any(|(file, whole)| file.is_some() && file.as_ref() != whole);
+        differs.then(|| "the manifest has another digest for its only file".to_owned())
+    }
+
+    /// Returns the first file without a hash that should have one.
+    fn unhashed(&self) -> Option<String> {
+        let is_unhashed = |file: &&ManifestFile| file.sha256.is_none() && !is_table(&file.path);
+        let found = self.manifest.files.iter().find(is_unhashed);
+        found.map(|file| file.path.clone())
     }
 
     /// Compares the files of the lake in `folder` with those of the manifest.

@@ -264,6 +264,12 @@ impl VerifyReport {
                 manifest.name
             ));
         }
+        if let Some(path) = manifest.and_then(|manifest| manifest.unhashed.as_ref()) {
+            terminal::note(&format!(
+                "the bytes of `{}` were not compared: the manifest has no SHA-256 of them",
+                text::one_line(path)
+            ));
+        }
         if !self.columns.contains(&BATCH_ID) {
             terminal::note("without `batch_id`, repeated batches cannot be detected");
         }
@@ -382,6 +388,10 @@ impl VerifyReport {
                     modified,
                 )
             }
+            _ if manifest.contradiction.is_some() => (
+                manifest.contradiction.clone().unwrap_or_default(),
+                "the manifest was modified",
+            ),
             _ if manifest.same_bytes == Some(true) => (
                 "the bytes are the same, but its batches are not".to_owned(),
                 "the manifest was modified",

@@ -36,6 +36,10 @@ pub(super) struct ManifestResult {
     pub(super) digest: Option<String>,
     /// Whether size and hash are those of the manifest; `None` if one side has none.
     pub(super) same_bytes: Option<bool>,
+    /// A file whose bytes were not compared, because the manifest has no hash of them.
+    pub(super) unhashed: Option<String>,
+    /// How the manifest contradicts itself.
+    pub(super) contradiction: Option<String>,
     /// Fields that are not in the manifest.
     pub(super) more: Vec<usize>,
     /// Fields of the manifest that the file does not have.

@@ -124,6 +124,27 @@ fn an_invalid_or_incomplete_manifest_is_refused() {
         ended.stderr.contains("the manifest was modified"),
         "{ended:?}"
     );
+    // It must not contradict itself.
+    for (text, why) in [
+        (
+            altered(&|m| m["files"][0]["batches"] = json!(1)),
+            "batches, but 1 in its files",
+        ),
+        (
+            altered(&|m| m["files"][0]["set_digest"] = json!("00")),
+            "has another digest for its only file",
+        ),
+    ] {
+        let manifest = folder.write("m.json", text);
+        let ended = verify(&[&path, "--manifest", &manifest]).expect(7);
+        assert!(ended.stderr.contains(why), "{why}: {ended:?}");
+    }
+    // Without a hash, a note says that the bytes were not compared.
+    let unhashed = altered(&|m| drop(m["files"][0].as_object_mut().unwrap().remove("sha256")));
+    let manifest = folder.write("m.json", unhashed);
+    let ended = verify(&[&path, "--manifest", &manifest]).expect(0);
+    let note = "were not compared: the manifest has no SHA-256 of them";
+    assert!(ended.stderr.contains(note), "{ended:?}");
     // A manifest is not an export.
     let ended = verify(&[&folder.at("a.csv.manifest")]).expect(7);
     assert!(ended.stderr.contains("this is a manifest"), "{ended:?}");
