@@ -2,10 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::list::WantedList;
-use crate::batch::date::Bound;
-use crate::batch::decimal::compare as compare_numbers;
-use crate::batch::timestamp::Timestamp;
+use super::wanted::{Wanted, WantedList};
 use crate::batch::{Batch, COLUMNS};
 
 /// One `--where` condition.
@@ -26,19 +23,6 @@ pub(super) enum Test {
     Ordered(Operator, Wanted),
     /// Contains this lower-case text.
     Contains(String),
-}
-
-/// A value to compare with, by the type of the field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
-    Number(String),
-    Instant(Timestamp),
-    /// The seconds from `first` up to, not including, `past`.
-    Period {
-        first: i64,
-        past: i64,
-    },
-    Text(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,43 +70,6 @@ impl Condition {
     /// Returns the name of the field.
     pub(super) fn field(&self) -> &'static str {
         COLUMNS[self.column].name
-    }
-}
-
-impl Wanted {
-    pub(super) fn of_date(bound: Bound) -> Self {
-        match bound {
-            Bound::Second(second) => Self::Instant(Timestamp::at(second.timestamp())),
-            Bound::Period { first, past } => Self::Period {
-                first: first.timestamp(),
-                past: past.timestamp(),
-            },
-        }
-    }
-
-    /// Compares two values of the field.
-    pub(super) fn compare(&self, left: &str, right: &str) -> Ordering {
-        match self {
-            Self::Number(_) => compare_numbers(left, right),
-            Self::Instant(_) | Self::Period { .. } => {
-                Timestamp::parse(left).cmp(&Timestamp::parse(right))
-            }
-            Self::Text(_) => left.cmp(right),
-        }
-    }
-
-    /// Compares `value`, which is valid for the field, with this. All of a period is equal to it.
-    pub(super) fn order(&self, value: &str) -> Option<Ordering> {
-        Some(match self {
-            Self::Number(number) => compare_numbers(value, number),
-            Self::Instant(instant) => Timestamp::parse(value)?.cmp(instant),
-            Self::Period { first, past } => match Timestamp::parse(value)?.second {
-                second if second < *first => Ordering::Less,
-                second if second >= *past => Ordering::Greater,
-                _ => Ordering::Equal,
-            },
-            Self::Text(text) => value.cmp(text.as_str()),
-        })
     }
 }
 

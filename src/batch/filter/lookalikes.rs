@@ -1,6 +1,7 @@
 //! Values of `--where` that no batch has, although one has nearly the same: another case, or other blanks.
 
-use super::condition::{Condition, Test, Wanted};
+use super::condition::{Condition, Test};
+use super::wanted::Wanted;
 use crate::batch::{Batch, COLUMNS};
 use crate::text::brief;
 

@@ -3,11 +3,11 @@
 // `--where`: what a condition is, how to read one, and what to say if nothing matches.
 mod condition;
 mod joins;
-mod list;
 mod lookalikes;
 mod mistakes;
 mod parse;
 mod unmatched;
+mod wanted;
 
 mod fields;
 

@@ -1,10 +1,10 @@
 //! Reads a condition of `--where`: `FIELD OP VALUE`.
 
-use super::condition::{Condition, OPERATORS, Operator, Test, Wanted};
+use super::condition::{Condition, OPERATORS, Operator, Test};
 use super::joins;
-use super::list::WantedList;
 use super::mistakes::{self, Spelling, mistake};
 use super::names::field;
+use super::wanted::{Wanted, WantedList};
 use crate::batch::date::{self, Clock};
 use crate::batch::timestamp::Timestamp;
 use crate::batch::{COLUMNS, FieldType, is_number};

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use super::condition::{Condition, Test, Wanted};
+use super::condition::{Condition, Test};
+use super::wanted::Wanted;
 use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::text::{brief, thousands};
 

@@ -1,8 +1,23 @@
-//! The values of a list in `--where`. They are sorted, so that a long list takes little time.
+//! The values that `--where` compares with. Those of a list are sorted, so that a long one takes little time.
 
-use super::condition::Wanted;
+use std::cmp::Ordering;
+
+use crate::batch::date::Bound;
 use crate::batch::decimal::compare as compare_numbers;
 use crate::batch::timestamp::Timestamp;
+
+/// A value to compare with, by the type of the field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Number(String),
+    Instant(Timestamp),
+    /// The seconds from `first` up to, not including, `past`.
+    Period {
+        first: i64,
+        past: i64,
+    },
+    Text(String),
+}
 
 /// The values of a list, which have the type of its field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +29,43 @@ pub(super) struct WantedList {
     /// The first second of each period, and the one after its last. They do not overlap.
     periods: Vec<(i64, i64)>,
     texts: Vec<String>,
+}
+
+impl Wanted {
+    pub(super) fn of_date(bound: Bound) -> Self {
+        match bound {
+            Bound::Second(second) => Self::Instant(Timestamp::at(second.timestamp())),
+            Bound::Period { first, past } => Self::Period {
+                first: first.timestamp(),
+                past: past.timestamp(),
+            },
+        }
+    }
+
+    /// Compares two values of the field.
+    pub(super) fn compare(&self, left: &str, right: &str) -> Ordering {
+        match self {
+            Self::Number(_) => compare_numbers(left, right),
+            Self::Instant(_) | Self::Period { .. } => {
+                Timestamp::parse(left).cmp(&Timestamp::parse(right))
+            }
+            Self::Text(_) => left.cmp(right),
+        }
+    }
+
+    /// Compares `value`, which is valid for the field, with this. All of a period is equal to it.
+    pub(super) fn order(&self, value: &str) -> Option<Ordering> {
+        Some(match self {
+            Self::Number(number) => compare_numbers(value, number),
+            Self::Instant(instant) => Timestamp::parse(value)?.cmp(instant),
+            Self::Period { first, past } => match Timestamp::parse(value)?.second {
+                second if second < *first => Ordering::Less,
+                second if second >= *past => Ordering::Greater,
+                _ => Ordering::Equal,
+            },
+            Self::Text(text) => value.cmp(text.as_str()),
+        })
+    }
 }
 
 impl WantedList {
@@ -69,8 +121,6 @@ impl WantedList {
 
 #[cfg(test)]
 mod tests {
-    use std::cmp::Ordering;
-
     use super::*;
 
     /// Compares with one value after the other.
