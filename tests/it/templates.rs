@@ -300,6 +300,29 @@ fn the_success_marker_is_written_last_and_removed_first() {
 }
 
 #[test]
+fn a_lake_whose_first_file_cannot_be_replaced_is_unchanged() {
+    if !strace_kills() {
+        eprintln!("skipped: a failing rename needs strace");
+        return;
+    }
+    let server = Server::start(&["--batches", "40"]);
+    let folder = TempDir::new().unwrap();
+    let args = ["--manifest", "--success-marker"];
+    let template = folder.path().join("lake/{year}.csv");
+    export_to(&server, &template, &args).output().expect(0);
+    let content = || -> Vec<(String, Vec<u8>)> {
+        let read = |(name, path): (String, PathBuf)| (name, fs::read(path).unwrap());
+        files(folder.path()).into_iter().map(read).collect()
+    };
+    let before = content();
+    // The first rename is that of the list of pending changes.
+    let command = export_to(&server, &template, &args);
+    let mut command = command.injecting("rename,renameat,renameat2", "error=EPERM:when=2");
+    command.output().expect(8);
+    assert!(content() == before, "{:?}", files(folder.path()));
+}
+
+#[test]
 fn the_manifest_cannot_replace_a_data_file() {
     let server = Server::start(&["--batches", "50"]);
     let folder = TempDir::new().unwrap();
