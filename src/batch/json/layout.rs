@@ -99,10 +99,11 @@ impl ObjectLayout {
         self.closing.extend_from_slice(closing);
     }
 
-    /// Adds the fields of an `earlier` layout that this one lacks, because any of them may be absent in the next object.
-    /// Changes nothing if the fields that both have are in another order, or if there are too many.
+    /// Adds the columns of an `earlier` layout that this one lacks, because any of them may be absent in the next object.
+    /// Changes nothing if the fields that both have are in another order.
     pub(super) fn add_absent(&mut self, earlier: &mut Self) {
         let is_similar = self.is_complete()
+            && earlier.columns & !self.columns != 0
             && self.closing == earlier.closing
             && self.has_blanks == earlier.has_blanks
             && self.length + earlier.length <= MAX_LENGTH;
@@ -124,13 +125,14 @@ impl ObjectLayout {
         }
         let fields = std::mem::take(&mut self.fields);
         let closing = std::mem::take(&mut self.closing);
+        let has_blanks = self.has_blanks;
         self.clear();
         let mut earlier = earlier.fields.drain(..);
         let mut passed = 0;
         for (field, known) in fields.into_iter().zip(known) {
             if let Some(known) = known {
                 for absent in earlier.by_ref().take(known - passed) {
-                    self.extend(absent);
+                    self.add_column(absent);
                 }
                 earlier.next();
                 passed = known + 1;
@@ -138,9 +140,16 @@ impl ObjectLayout {
             self.extend(field);
         }
         for absent in earlier {
-            self.extend(absent);
+            self.add_column(absent);
         }
-        self.closing = closing;
+        (self.closing, self.has_blanks) = (closing, has_blanks);
+    }
+
+    /// Adds a field, unless its name is unknown: such names may be endless.
+    fn add_column(&mut self, field: FieldLayout) {
+        if field.column.is_some() {
+            self.extend(field);
+        }
     }
 
     fn extend(&mut self, field: FieldLayout) {

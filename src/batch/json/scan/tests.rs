@@ -391,7 +391,9 @@ fn similar_objects() -> impl Strategy<Value = Vec<String>> {
     ];
     let names = prop::sample::subsequence(vec!["a", "more", "batch_ie", "x y", "", "é"], 0..4);
     let places = prop::collection::vec(0..COLUMNS.len(), 6);
+    // Everywhere, or only before the last brace.
     let blanks = prop::sample::select(vec!["", " ", "\n      ", "\t"]);
+    let blanks = (blanks, any::<bool>());
     let values: Vec<_> = COLUMNS.iter().map(right).collect();
     let others: Vec<_> = COLUMNS.iter().map(|column| near(column.kind)).collect();
     // Some values repeat, or begin like others.
@@ -406,7 +408,7 @@ fn similar_objects() -> impl Strategy<Value = Vec<String>> {
     ]);
     let further = prop_oneof![any_value(), repeated.prop_map(str::to_owned)];
     let further = prop::collection::vec(further, 6);
-    let absent = prop_oneof![2 => Just(0), 1 => any::<u32>()];
+    let absent = prop_oneof![1 => Just(0), 3 => any::<u32>()];
     let changed = prop_oneof![4 => Just(None), 1 => (0..COLUMNS.len()).prop_map(Some)];
     let object = (values, others, further, absent, changed);
     let objects = prop::collection::vec(object, 2..6);
@@ -436,7 +438,12 @@ fn similar_objects() -> impl Strategy<Value = Vec<String>> {
             }
             let present = fields.into_iter().filter(|(_, is_absent)| !is_absent);
             let present: Vec<String> = present.map(|(field, _)| field).collect();
-            with_blanks(&format!("{{{}}}", present.join(",")), |_| blanks)
+            let text = format!("{{{}}}", present.join(","));
+            let (blanks, is_last_only) = blanks;
+            with_blanks(&text, |place| match place + 1 == text.len() {
+                false if is_last_only => "",
+                _ => blanks,
+            })
         };
         objects.into_iter().map(object).collect()
     })
@@ -487,11 +494,7 @@ fn fields_that_are_absent_in_turn_become_one_layout() {
         };
         columns.iter().fold(further.clone(), remove)
     };
-    let absent = [
-        without(&[3, 16]),
-        without(&[7, 8]),
-        without(&[5]).replacen(",\"more\":1", "", 1),
-    ];
+    let absent = [without(&[3, 16]), without(&[7, 8]), without(&[5])];
     for blanks in ["", "\n "] {
         let mut scanner = BatchScanner::default();
         let mut scan = |text: &str| scanner.object(&with_blanks(text, |_| blanks)).is_some();
@@ -506,6 +509,17 @@ fn fields_that_are_absent_in_turn_become_one_layout() {
             .replacen('{', "{\"more\":1,", 1);
         assert!(scanner.object(&with_blanks(&order, |_| blanks)).is_some());
         assert_eq!(scanner.layout.fields.len(), COLUMNS.len());
+    }
+}
+
+#[test]
+fn whitespace_before_the_last_brace_is_left_out_of_every_object() {
+    let mut scanner = BatchScanner::default();
+    for absent in [3, 16, 7, 8, 5] {
+        let text = usual().replacen(&format!(",{}", usual_field(absent)), "", 1);
+        let spaced = text.replace('}', "\n}");
+        let (_, length, compact) = scan(&mut scanner, &spaced).expect("an object");
+        assert_eq!((length, compact), (spaced.len(), text));
     }
 }
 
@@ -583,7 +597,7 @@ fn earlier_objects_do_not_change_the_result() {
     let (objects, similar) = (objects(), similar_objects());
     let mut experienced = BatchScanner::default();
     let (mut taken, mut all) = (0, 0);
-    for round in 0..600 {
+    for round in 0..1200 {
         let texts = if round % 2 == 0 {
             vec![objects.new_tree(&mut runner).expect("an object").current()]
         } else {
@@ -597,7 +611,7 @@ fn earlier_objects_do_not_change_the_result() {
             agrees(&text);
         }
     }
-    assert!((300..900).contains(&taken), "{taken} of {all}");
+    assert!((all / 3..all * 9 / 10).contains(&taken), "{taken} of {all}");
 }
 
 #[test]
