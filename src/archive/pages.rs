@@ -18,7 +18,7 @@ use crate::text;
 
 /// The approximate size of a page, in bytes.
 const PAGE: usize = 1 << 19;
-/// Rows are looked up one by one if there are fewer than this part of all rows.
+/// Rows are looked up one by one if they are at most one in this many.
 const MANY: usize = 8;
 
 /// Reads the batches of an archive that the service still has, in the order they were first received.

@@ -188,7 +188,7 @@ impl Problem {
             Self::NoSuchDay(year, month, days) => {
                 Some(format!("{year:04}-{month:02} has {days} days"))
             }
-            Self::OutOfRange => Some("only the years 0001 to 9999 are possible".to_owned()),
+            Self::OutOfRange => Some("its year must have four digits".to_owned()),
             Self::Misspelt(_) | Self::NoPeriod(_) | Self::Unknown => None,
         }
     }

@@ -61,6 +61,8 @@ pub(crate) struct SyncArgs {
     pub(crate) lookback: Duration,
 
     /// Fetch everything again, and find batches that are gone from the service
+    ///
+    /// Requests one page after another, without parts of the range, so that batches without a date are found, too.
     #[arg(long, conflicts_with = "listing")]
     pub(crate) full: bool,
 

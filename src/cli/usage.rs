@@ -3,8 +3,10 @@
 //! clap finds the mistake and its kind; the message is written here. clap's own messages have another style, and its
 //! suggestions are often wrong.
 
+use std::any::TypeId;
 use std::error::Error as _;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
@@ -99,25 +101,33 @@ impl Line<'_> {
         }
     }
 
-    /// Names the argument or the variable that is not text.
+    /// Names the argument or the variable that is not text. A path need not be.
     fn not_text(&self) -> Option<String> {
-        if let Some(place) = self.raw.iter().position(|arg| arg.to_str().is_none()) {
-            let word = self.raw[place].to_string_lossy().into_owned();
+        let is_path = |arg: &Arg| arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+        let is_broken = |(_, word): &(usize, &OsString)| word.to_str().is_none();
+        for (place, word) in self.raw.iter().enumerate().filter(is_broken) {
+            let word = word.to_string_lossy();
             let before = place
                 .checked_sub(1)
                 .and_then(|place| self.raw[place].to_str());
             let flag = match word.split_once('=') {
-                Some((flag, _)) if flag.starts_with("--") => Some(flag),
-                _ => before.filter(|word| word.starts_with('-')),
+                Some((flag, _)) if flag.starts_with("--") => self.flag(flag),
+                _ if word.starts_with('-') => self.short_flag(&word),
+                _ => before.and_then(|flag| self.flag(flag).or_else(|| self.short_flag(flag))),
             };
-            return flag.map(|flag| format!("the value of `{flag}`"));
+            match flag {
+                Some(flag) if is_path(flag) => {}
+                Some(flag) => {
+                    return Some(format!("the value of {}", self.name(&flag.to_string())));
+                }
+                None => return None,
+            }
         }
-        let variables = self.command.get_arguments().filter_map(Arg::get_env);
-        let mut broken = variables
-            .filter(|name| std::env::var_os(name).is_some_and(|value| value.to_str().is_none()));
-        broken
-            .next()
-            .map(|name| name.to_string_lossy().into_owned())
+        let is_broken =
+            |name: &&OsStr| std::env::var_os(name).is_some_and(|value| value.to_str().is_none());
+        let args = self.command.get_arguments().filter(|arg| !is_path(arg));
+        let name = args.filter_map(Arg::get_env).find(is_broken)?;
+        Some(name.to_string_lossy().into_owned())
     }
 
     fn missing_value(&self, given: &str, valid: &[String]) -> Failure {
@@ -329,6 +339,13 @@ impl Line<'_> {
     fn arg(&self, given: &str) -> Option<&Arg> {
         let mut args = self.command.get_arguments();
         args.find(|arg| arg.to_string() == given)
+    }
+
+    /// Returns the flag that `word`, such as `-o`, begins with.
+    fn short_flag(&self, word: &str) -> Option<&Arg> {
+        let letter = word.strip_prefix('-')?.chars().next();
+        let mut args = self.command.get_arguments();
+        args.find(|arg| arg.get_short().is_some() && arg.get_short() == letter)
     }
 
     /// Returns the flag that is typed as `word`.

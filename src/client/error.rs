@@ -201,6 +201,10 @@ impl ServiceError {
                 "the service did not answer in time",
                 "try again later, raise `--timeout`, or send one request at a time with `--parallel 1`",
             ),
+            (_, Kind::Unavailable) if !self.is_transient() && !self.request.contains("/v2/") => (
+                "the service is not available",
+                "try again later, or ask the operator of the service",
+            ),
             (_, Kind::Unavailable) if !self.is_transient() => (
                 "the service is not available",
                 "try again later, or ask the operator of the service; `--api v1` may work if only version 2 is down",

@@ -45,7 +45,10 @@ pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> 
         .as_ref()
         .map(|first| match issues.crowded.len() {
             0 | 1 => first.clone(),
-            many => format!("{first}; the same applies to {} more", many - 1),
+            many => format!(
+                "{first}; the same applies to {} more",
+                thousands(many as u64 - 1)
+            ),
         });
     absent.into_iter().chain(flawed).chain(crowded).collect()
 }

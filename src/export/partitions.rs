@@ -21,7 +21,7 @@ use crate::batch::Batch;
 use crate::batch::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
-use crate::storage::cleanup::Folders;
+use crate::storage::cleanup::{Folders, PublishedObjects};
 use crate::storage::cloud::{ObjectAddress, Upload};
 use crate::storage::output::FinishedOutput;
 use crate::storage::path::{existing_folder, folder_of, follow_links, resolved};
@@ -273,7 +273,10 @@ impl PartitionedWriter {
         }
         let announced = self.announce(&written)?;
         let published = FinishedOutput::publish(all);
-        if published.is_err() && self.storage.cleanup.published_files() == 0 {
+        let cleanup = &self.storage.cleanup;
+        let has_published =
+            cleanup.published_files() > 0 || cleanup.published_objects() != PublishedObjects::None;
+        if published.is_err() && !has_published {
             announced.undo();
         }
         for (file, published) in written.iter_mut().zip(published?) {

@@ -175,7 +175,8 @@ impl Pages {
             match self.queue.take_first()? {
                 First::Page(decoded, is_window) => return Ok(Some(self.count(decoded, is_window))),
                 First::Finished(Some((mut fetched, issues))) => {
-                    fetched.held_back = issues.held_back;
+                    // After a restart, version 1 has not returned everything by its dates.
+                    fetched.held_back = issues.held_back || self.is_v1() && self.restarts > 0;
                     if !self.is_v1() && self.misses_first_page(&fetched.window) {
                         self.restart(MISSING_BATCHES);
                     } else {

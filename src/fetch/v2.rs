@@ -347,7 +347,7 @@ impl V2Walk {
             return Err(error.into());
         }
         if self.restarts >= MAX_RESTARTS && matches!(self.mode, WalkMode::Window { .. }) {
-            let why = "the service rejects the cursors of windows that are fetched in parallel";
+            let why = "the service rejects the cursors of windows";
             return Ok(Some(WindowEnd::Unreliable(why)));
         }
         if self.restarts >= MAX_RESTARTS {

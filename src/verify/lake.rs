@@ -78,6 +78,17 @@ impl Lake {
     /// Returns the exports in it, sorted by name. Names that start with `_` or `.` are skipped, as query engines
     /// do.
     pub(crate) fn files(&self, storage: &Storage) -> Result<Vec<PathBuf>, Failure> {
+        Ok(self.walk(storage)?.files)
+    }
+
+    /// Does the same, and fails if a folder has two paths: query engines would read its files twice.
+    pub(crate) fn distinct_files(&self, storage: &Storage) -> Result<Vec<PathBuf>, Failure> {
+        let walk = self.walk(storage)?;
+        self.check_repeated(&walk.repeated, &walk.files)?;
+        Ok(walk.files)
+    }
+
+    fn walk(&self, storage: &Storage) -> Result<FolderWalk, Failure> {
         let root = match &self.folder {
             folder if folder.as_os_str().is_empty() => Path::new("."),
             folder => folder,
@@ -93,7 +104,6 @@ impl Lake {
             .map(|file| plain(file).to_owned())
             .filter(|file| self.includes(file))
             .collect();
-        self.check_repeated(&walk.repeated, &files)?;
         files.sort();
         // A manifest may say that there are no files.
         if files.is_empty() && self.manifest(storage)?.is_none() {
@@ -106,10 +116,11 @@ impl Lake {
                 "files with these extensions are verified: json, ndjson, jsonl, csv, tsv, xlsx, parquet, sqlite, db, with or without .gz or .zst",
             ));
         }
-        Ok(files)
+        walk.files = files;
+        Ok(walk)
     }
 
-    /// Rejects a folder that has two paths, if query engines would read its files twice.
+    /// Rejects a folder that has two paths with files of the lake.
     fn check_repeated(
         &self,
         repeated: &[(PathBuf, PathBuf)],
@@ -236,7 +247,7 @@ mod tests {
         let lake = Lake::find(folder.path())
             .expect("readable")
             .expect("a lake");
-        let files = lake.files(&Storage::default()).expect("files");
+        let files = lake.distinct_files(&Storage::default()).expect("files");
         assert_eq!(files, [at("a/1.NDJSON.gz"), at("a/b/2.csv")]);
         assert!(Lake::find(&at("note.txt")).expect("readable").is_none());
     }

@@ -190,7 +190,7 @@ impl RecordSource {
         }
         if let Some(lake) = Lake::find(path)?.filter(|_| !is_object(path, storage)) {
             let kind = SourceKind::Lake(LakeReader {
-                paths: lake.files(storage)?,
+                paths: lake.distinct_files(storage)?,
                 folder: lake.folder,
                 digests: Vec::new(),
                 storage: storage.clone(),

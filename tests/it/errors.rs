@@ -11,6 +11,42 @@ fn no_command_shows_the_help_with_code_2() {
     assert!(ended.stderr.contains("Usage: trayscan"), "{ended:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn text_that_is_not_utf_8_is_named() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let broken = OsStr::from_bytes(b"\xff.csv");
+    let start = OsStr::from_bytes(b"--start=\xfe");
+    for (args, variable, name) in [
+        (
+            &[OsStr::new("--period"), broken][..],
+            None,
+            "the value of `--period`",
+        ),
+        // A path may have any bytes.
+        (
+            &[OsStr::new("-o"), broken, start],
+            None,
+            "the value of `--start`",
+        ),
+        (
+            &[OsStr::new("-o"), broken],
+            Some("TRAYSCAN_BASE_URL"),
+            "TRAYSCAN_BASE_URL",
+        ),
+    ] {
+        let mut command = trayscan(&["export"]);
+        command.args(args);
+        if let Some(variable) = variable {
+            command.env(variable, broken);
+        }
+        let ended = command.output().expect(2);
+        let message = format!("error: {name} is not text in UTF-8\n");
+        assert!(ended.stderr.starts_with(&message), "{ended:?}");
+    }
+}
+
 #[test]
 fn help_and_version_go_to_standard_output_with_code_0() {
     for args in [

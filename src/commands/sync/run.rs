@@ -209,7 +209,7 @@ fn print_warnings(report: &SyncReport, lenient: bool) {
         log::warn!("{warning}");
     }
     if report.findings.held_back {
-        log::warn!("these seconds remain a gap in the archive; only `--api v2` can fill it");
+        log::warn!("the archive has a gap there; only `--api v2` can fill it");
     }
     if report.run.vanished > 0 {
         log::warn!(

@@ -1,6 +1,7 @@
 //! The run of `verify`: decides what to compare, reads both sides, and prints the result.
 
-use std::fs::File;
+use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::expected::Expected;
@@ -155,8 +156,9 @@ fn compare_with_manifest(
     let scope = expected.scope();
     let (scan, _) = file.index(scope, false).map_err(|mut failure| {
         // trayscan wrote the file, and reads what it writes.
-        let is_modified = expected.describes(file) && File::open(&file.path).is_ok();
-        if failure.kind != Kind::Usage || !is_modified {
+        let mut causes = std::iter::successors(failure.source(), |&cause| cause.source());
+        let is_unreadable = causes.any(<dyn Error>::is::<io::Error>);
+        if failure.kind != Kind::Usage || is_unreadable || !expected.describes(file) {
             return failure;
         }
         failure.kind = Kind::Protocol;

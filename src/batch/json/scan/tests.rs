@@ -440,9 +440,12 @@ fn similar_objects() -> impl Strategy<Value = Vec<String>> {
             let present: Vec<String> = present.map(|(field, _)| field).collect();
             let text = format!("{{{}}}", present.join(","));
             let (blanks, is_last_only) = blanks;
-            with_blanks(&text, |place| match place + 1 == text.len() {
-                false if is_last_only => "",
-                _ => blanks,
+            with_blanks(&text, |place| {
+                if is_last_only && place + 1 < text.len() {
+                    ""
+                } else {
+                    blanks
+                }
             })
         };
         objects.into_iter().map(object).collect()
