@@ -35,12 +35,7 @@ pub(super) fn check<'a>(
                 return None;
             }
             rest -= numbers;
-            let mut size = length.checked_mul(width)?;
-            if rest == 0 && size > bytes.len() {
-                // Some writers leave out the rest of the last group.
-                size = bytes.len().max((numbers * width).div_ceil(8));
-            }
-            let packed = take(&mut bytes, size)?;
+            let packed = take(&mut bytes, length.checked_mul(width)?)?;
             each(&Run::Packed(packed, numbers));
         }
     }
