@@ -40,6 +40,7 @@ struct CleanupState {
     objects: PublishedObjects,
 }
 
+#[derive(Clone)]
 enum Item {
     File(PathBuf),
     Folder(PathBuf),
@@ -256,16 +257,16 @@ impl Unpublished {
 impl Drop for Unpublished {
     fn drop(&mut self) {
         let state = self.cleanup.0.lock();
-        let (file, folder) = match state.items.get(&self.number) {
-            Some(Item::Upload(object)) => return self.cleanup.abort_upload(self.number, object),
-            Some(Item::File(path)) => (Some(path.clone()), None),
-            Some(Item::Folder(path)) => (None, Some(path.clone())),
-            None => (None, None),
+        let Some(item) = state.items.get(&self.number).cloned() else {
+            return;
         };
         // Removing a file may take long. It stays registered until then, because a signal may end the program.
         drop(state);
-        let _ = file.map(fs::remove_file);
-        let _ = folder.map(fs::remove_dir);
+        match item {
+            Item::Upload(object) => return self.cleanup.abort_upload(self.number, &object),
+            Item::File(path) => drop(fs::remove_file(path)),
+            Item::Folder(path) => drop(fs::remove_dir(path)),
+        }
         self.cleanup.forget(self.number);
     }
 }

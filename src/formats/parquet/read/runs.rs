@@ -7,7 +7,7 @@ const GROUP: usize = 8;
 const BLOCK: usize = 32;
 
 /// Some numbers.
-pub(super) enum Run<'a> {
+pub(super) enum EncodedRun<'a> {
     /// This number, little endian, this many times.
     Repeated(&'a [u8], usize),
     /// This many numbers, the lowest bits first.
@@ -19,7 +19,7 @@ pub(super) fn check<'a>(
     mut bytes: &'a [u8],
     width: usize,
     count: usize,
-    mut each: impl FnMut(&Run<'a>),
+    mut each: impl FnMut(&EncodedRun<'a>),
 ) -> Option<()> {
     let mut rest = count;
     while rest > 0 {
@@ -27,7 +27,10 @@ pub(super) fn check<'a>(
         let length = usize::try_from(header >> 1).ok().filter(|run| *run > 0)?;
         if header & 1 == 0 {
             rest = rest.checked_sub(length)?;
-            each(&Run::Repeated(take(&mut bytes, width.div_ceil(8))?, length));
+            each(&EncodedRun::Repeated(
+                take(&mut bytes, width.div_ceil(8))?,
+                length,
+            ));
         } else {
             // Only the last group may have fewer numbers.
             let numbers = rest.min(length.checked_mul(GROUP)?);
@@ -36,7 +39,7 @@ pub(super) fn check<'a>(
             }
             rest -= numbers;
             let packed = take(&mut bytes, length.checked_mul(width)?)?;
-            each(&Run::Packed(packed, numbers));
+            each(&EncodedRun::Packed(packed, numbers));
         }
     }
     bytes.is_empty().then_some(())
@@ -47,14 +50,14 @@ pub(super) fn check_levels(bytes: &[u8], highest: usize, count: usize) -> Option
     let width = width_of(highest);
     let mut present = 0;
     check(bytes, width, count, |run| match run {
-        Run::Repeated(value, length) => {
+        EncodedRun::Repeated(value, length) => {
             let level = value
                 .iter()
                 .rev()
                 .fold(0, |level, byte| level << 8 | usize::from(*byte));
             present += if level == highest { *length } else { 0 };
         }
-        Run::Packed(bytes, length) => {
+        EncodedRun::Packed(bytes, length) => {
             let level = |place: &usize| {
                 let bits = (place * width..(place + 1) * width).rev();
                 bits.fold(0, |level, bit| {
