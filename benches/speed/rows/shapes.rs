@@ -17,11 +17,19 @@ const ROUNDS: usize = 9;
 /// Changes a batch, and chooses its layout.
 type Change = fn(&mut Vec<Field>) -> Layout;
 
-const SHAPES: [(&str, Change); 10] = [
+const SHAPES: [(&str, Change); 12] = [
     ("a blank after comma and colon", |_| Layout::Blanks),
     ("pretty-printed", |_| Layout::Pretty),
     ("another order", |fields| {
         shuffle(fields);
+        Layout::Compact
+    }),
+    ("another order in each batch", |fields| {
+        let mut id = number_of(fields);
+        for place in 1..fields.len() {
+            id = id.wrapping_mul(747_796_405).wrapping_add(1);
+            fields.swap(place, (id >> 16) as usize % (place + 1));
+        }
         Layout::Compact
     }),
     ("one further field", |fields| {
@@ -35,10 +43,7 @@ const SHAPES: [(&str, Change); 10] = [
         Layout::Compact
     }),
     ("ten further fields with other values each time", |fields| {
-        let id = fields[0].1.bytes();
-        let id = id.fold(7_u32, |id, byte| {
-            id.wrapping_mul(31).wrapping_add(byte.into())
-        });
+        let id = number_of(fields);
         for number in 0..10 {
             let value = id.rotate_left(number.into()) % 150;
             let value = match number % 3 {
@@ -78,6 +83,15 @@ const SHAPES: [(&str, Change); 10] = [
     ("+00:00 for Z", |fields| {
         replace(fields, |value| match value.strip_suffix("Z\"") {
             Some(date) if date.len() == "\"2026-05-01T06:00:00".len() => format!("{date}+00:00\""),
+            _ => value.to_owned(),
+        });
+        Layout::Compact
+    }),
+    ("\\u002B00:00 for Z", |fields| {
+        replace(fields, |value| match value.strip_suffix("Z\"") {
+            Some(date) if date.len() == "\"2026-05-01T06:00:00".len() => {
+                format!("{date}\\u002B00:00\"")
+            }
             _ => value.to_owned(),
         });
         Layout::Compact
@@ -184,6 +198,14 @@ fn further(number: u8) -> Field {
         _ => "{\"left\":[1,2]}",
     };
     (format!("further_{number}"), value.to_owned())
+}
+
+/// Returns a number that depends on the id of the batch.
+fn number_of(fields: &[Field]) -> u32 {
+    let id = fields[0].1.bytes();
+    id.fold(7_u32, |id, byte| {
+        id.wrapping_mul(31).wrapping_add(byte.into())
+    })
 }
 
 /// Puts the fields in an order that has nothing in common with the usual one.

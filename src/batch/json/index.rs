@@ -173,7 +173,7 @@ impl Batch {
 }
 
 /// Returns what is wrong with the JSON text of `column`.
-fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
+pub(super) fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
     let name = column.name;
     let value = match value {
         None | Some("null") if column.nullable => return None,

@@ -186,16 +186,17 @@ impl FieldLayout {
     }
 
     fn new(column: Option<u8>, received: &[u8], name: &[u8], is_first: bool) -> Self {
-        let compact: [&[u8]; 3] = [if is_first { b"{" } else { b"," }, name, b":"];
+        let opening: &[u8] = if is_first { b"{" } else { b"," };
+        let compact = [opening, name, b":"];
         let compact_length = name.len() + 2;
         let is_long = received.len() > COMPARED || compact_length > BLOCK;
         Self {
             column,
             length: received.len(),
             compact_length,
-            first: ComparedBytes::new(received.iter().copied()),
+            first: ComparedBytes::new([received]),
             with_value: None,
-            compact: first_bytes(compact.into_iter().flatten().copied()),
+            compact: first_bytes(compact),
             long: is_long.then(|| Box::new([received.to_vec(), compact.concat()])),
         }
     }
@@ -204,8 +205,7 @@ impl FieldLayout {
     fn add_value(&mut self, received: &[u8], value: &[u8]) {
         let length = received.len() + value.len();
         if length <= COMPARED {
-            let bytes = received.iter().chain(value).copied();
-            self.with_value = Some((ComparedBytes::new(bytes), length - 1));
+            self.with_value = Some((ComparedBytes::new([received, value]), length - 1));
         }
     }
 
@@ -244,11 +244,14 @@ impl FieldLayout {
 }
 
 impl ComparedBytes {
-    /// Takes the first bytes of `source`.
-    fn new(source: impl Iterator<Item = u8> + Clone) -> Self {
+    /// Takes the first bytes of `parts`.
+    fn new<const PARTS: usize>(parts: [&[u8]; PARTS]) -> Self {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let mut mask = [0; COMPARED];
+        mask[..length.min(COMPARED)].fill(u8::MAX);
         Self {
-            bytes: first_bytes(source.clone()),
-            mask: first_bytes(source.map(|_| u8::MAX)),
+            bytes: first_bytes(parts),
+            mask,
         }
     }
 
@@ -262,11 +265,15 @@ impl ComparedBytes {
     }
 }
 
-fn first_bytes<const LENGTH: usize>(source: impl Iterator<Item = u8>) -> [u8; LENGTH] {
+/// Returns the first bytes of `parts`, one after another.
+fn first_bytes<const PARTS: usize, const LENGTH: usize>(parts: [&[u8]; PARTS]) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
-    bytes
-        .iter_mut()
-        .zip(source)
-        .for_each(|(to, byte)| *to = byte);
+    let mut rest = &mut bytes[..];
+    for part in parts {
+        let length = part.len().min(rest.len());
+        let (to, more) = rest.split_at_mut(length);
+        to.copy_from_slice(&part[..length]);
+        rest = more;
+    }
     bytes
 }

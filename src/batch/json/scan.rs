@@ -2,14 +2,15 @@
 //!
 //! The usual batch (all fields in the order of the interface, and no others) has a compact index. Absent and
 //! further fields have a general one. What is left to `serde_json` and `index.rs`: batches with a flaw, which
-//! need a message, and rare spellings (an escape in a name, a date or a number, a leap second). A batch that is
-//! accepted here must have the same result there; the tests compare the two.
+//! need a message, and an escape in a name. A batch that is accepted here must have the same result there; the
+//! tests compare the two.
 
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
+use super::index::flaw;
 use super::layout::{FieldLayout, ObjectLayout};
 use super::pieces::Pieces;
 use super::tokens::{any_string, boolean, date, decimal, integer, number, plain, string};
@@ -23,6 +24,10 @@ pub(super) const NAME_LIMIT: usize = 1024;
 const MAX_UNKNOWN: usize = 128;
 /// Maximum nesting of unknown values.
 const MAX_DEPTH: usize = 32;
+/// After this many objects in a row with another layout than the one before, each layout is not worth remembering.
+const MAX_MISSES: u32 = 8;
+/// Of those, one in this many is remembered.
+const REMEMBERED: u32 = 32;
 
 /// Positions of values, each as start and end.
 pub(in crate::batch) type Spans = [(u16, u16); COLUMNS.len()];
@@ -159,6 +164,8 @@ pub(in crate::batch) struct BatchScanner {
     /// The layout of the latest object that was not usual, and the one before it.
     layout: ObjectLayout,
     earlier: ObjectLayout,
+    /// How many objects in a row had another layout.
+    misses: u32,
     /// Memory for positions of unknown fields.
     unknown: Vec<(u32, u32)>,
     /// Memory for indexes.
@@ -206,23 +213,35 @@ impl BatchScanner {
             compact,
             layout,
             earlier,
+            misses,
             unknown,
             spare,
         } = self;
         let start = compact.len();
         let mut reader = Reader::new(text.as_bytes(), compact, unknown, spare);
         let mut object = None;
-        if layout.is_complete() && found.len() <= layout.usual {
+        // Whether the layout of an object is worth remembering, so that the next one is compared with it.
+        let is_remembered = |misses: u32| misses < MAX_MISSES || misses.is_multiple_of(REMEMBERED);
+        if is_remembered(*misses) && layout.is_complete() && found.len() <= layout.usual {
             reader.position = position;
             for (wide, (start, end)) in reader.spans.iter_mut().zip(found) {
                 *wide = (u32::from(*start), u32::from(*end));
             }
             object = reader.same_layout(layout, found.len());
         }
-        if object.is_none() {
+        if object.is_some() {
+            *misses = 0;
+        } else {
             compact.truncate(start);
-            object =
-                Reader::new(text.as_bytes(), compact, unknown, spare).any_layout(layout, earlier);
+            let mut reader = Reader::new(text.as_bytes(), compact, unknown, spare);
+            *misses = misses.wrapping_add(1);
+            if is_remembered(*misses) {
+                std::mem::swap(layout, earlier);
+                object = reader.any_layout(Some(layout));
+                layout.add_absent(earlier);
+            } else {
+                object = reader.any_layout(None);
+            }
         }
         if object.is_none() {
             compact.truncate(start);
@@ -244,6 +263,8 @@ struct Reader<'a> {
     /// Positions of the columns in the compact text, and those that are present, one bit each.
     spans: WideSpans,
     columns: u32,
+    /// Columns with an escape although they are not text, one bit each.
+    escaped: u32,
     /// Positions of names and values of unknown fields.
     unknown: &'a mut Vec<(u32, u32)>,
     /// Memory for indexes.
@@ -271,6 +292,7 @@ impl<'a> Reader<'a> {
             shift: 0,
             spans: WideSpans::default(),
             columns: 0,
+            escaped: 0,
             unknown,
             spare,
             is_ordered: true,
@@ -332,7 +354,10 @@ impl<'a> Reader<'a> {
         }
         self.position += Opening::<COLUMN>::LENGTH;
         let start = self.offset();
-        self.position += known(&COLUMNS[COLUMN], self.rest())?;
+        self.position += match known(&COLUMNS[COLUMN], self.rest()) {
+            Some(length) => length,
+            None => self.rare(COLUMN)?,
+        };
         self.spans[COLUMN] = (start, self.offset());
         Some(())
     }
@@ -379,7 +404,10 @@ impl<'a> Reader<'a> {
                 ($($column:literal)*) => {
                     match field.column {
                         $(Some($column) => {
-                            self.position += known(&COLUMNS[$column], rest)?;
+                            self.position += match known(&COLUMNS[$column], rest) {
+                                Some(length) => length,
+                                None => self.rare($column)?,
+                            };
                             self.spans[$column] = (start, self.offset());
                         })*
                         _ => {
@@ -395,14 +423,11 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Reads an object with any layout, and remembers it.
-    fn any_layout(
-        &mut self,
-        layout: &mut ObjectLayout,
-        earlier: &mut ObjectLayout,
-    ) -> Option<Found> {
-        std::mem::swap(layout, earlier);
-        layout.clear();
+    /// Reads an object with any layout, which becomes `layout`.
+    fn any_layout(&mut self, mut layout: Option<&mut ObjectLayout>) -> Option<Found> {
+        if let Some(layout) = &mut layout {
+            layout.clear();
+        }
         let mut value_end = 0;
         loop {
             self.skip()?;
@@ -418,12 +443,15 @@ impl<'a> Reader<'a> {
             let (column, name, value_start) = self.field()?;
             let received = &self.text[value_end..value_start];
             value_end = self.position;
-            let value = self.text.get(value_start..=value_end);
-            let value = value.filter(|_| self.shift == shift);
-            layout.push(column, received, &self.text[name], value);
+            if let Some(layout) = &mut layout {
+                let value = self.text.get(value_start..=value_end);
+                let value = value.filter(|_| self.shift == shift);
+                layout.push(column, received, &self.text[name], value);
+            }
         }
-        layout.finish(&self.text[value_end..self.position]);
-        layout.add_absent(earlier);
+        if let Some(layout) = layout {
+            layout.finish(&self.text[value_end..self.position]);
+        }
         self.found()
     }
 
@@ -447,7 +475,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the index. A short one needs no memory of its own.
     fn index(&mut self, is_short: bool) -> Index {
-        if is_short && self.unknown.is_empty() {
+        if is_short && self.unknown.is_empty() && self.escaped == 0 {
             #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
             let spans = self.spans.map(|(start, end)| (start as u16, end as u16));
             return if self.is_ordered && self.columns == ALL_COLUMNS {
@@ -458,7 +486,8 @@ impl<'a> Reader<'a> {
         }
         let spare = self.spare.pop().unwrap_or_default();
         let is_ordered = self.is_ordered && self.columns == ALL_COLUMNS;
-        Index::Other(spare.replace(&self.spans, self.columns, is_ordered, self.unknown))
+        let index = spare.replace(&self.spans, self.columns, is_ordered, self.unknown);
+        Index::Other(index.with_flaws(0, self.escaped))
     }
 
     /// Reads a name and its value; returns the column, the place of the name, and where the value begins.
@@ -469,13 +498,34 @@ impl<'a> Reader<'a> {
         self.colon()?;
         let (value_start, value) = (self.position, self.offset());
         if let Some(column) = column {
-            self.position += any_known(column.into(), self.rest())?;
+            self.position += match any_known(column.into(), self.rest()) {
+                Some(length) => length,
+                None => self.rare(column.into())?,
+            };
             self.add_known(column.into(), value)?;
         } else {
             self.value(MAX_DEPTH)?;
             self.add_unknown((start, end), (value, self.offset()))?;
         }
         Some((column, name_start..name_end, value_start))
+    }
+
+    /// Returns the length of a valid value of `column` in a rare spelling, such as an escape in a date.
+    #[inline(never)]
+    fn rare(&mut self, column: usize) -> Option<usize> {
+        let rest = self.rest();
+        let length = match rest.first()? {
+            b'"' => string(rest)?,
+            _ => number(rest)?,
+        };
+        let value = str::from_utf8(&rest[..length]).ok()?;
+        let Column { kind, .. } = COLUMNS[column];
+        if flaw(&COLUMNS[column], Some(value)).is_some() {
+            return None;
+        }
+        let is_escaped = kind != FieldType::Text && value.contains('\\');
+        self.escaped |= u32::from(is_escaped) << column;
+        Some(length)
     }
 
     /// Reads the colon after a name.

@@ -22,27 +22,48 @@ pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
 
 /// Returns JSON text with as few escapes as possible in its strings.
 pub(in crate::batch) fn few_escapes(json: &str) -> Cow<'_, str> {
-    let mut escape = memchr(b'\\', json.as_bytes());
-    if escape.is_none() {
+    if memchr(b'\\', json.as_bytes()).is_none() {
         return Cow::Borrowed(json);
     }
+    let text = replace_escapes(json, push_escaped, |text| {
+        // Half of a surrogate pair has no other spelling.
+        text.push('\\');
+        Some(())
+    });
+    text.map_or(Cow::Borrowed(json), Cow::Owned)
+}
+
+/// Returns the text of a JSON string without its escapes; `None` if one is not valid.
+fn unescape(content: &str) -> Option<String> {
+    replace_escapes(content, |character, text| text.push(character), |_| None)
+}
+
+/// Returns `json` with another text for each escape. `push` appends one for the escaped character, and `push_invalid`
+/// one for the backslash of an escape that is not valid; `None` if it cannot.
+#[inline]
+fn replace_escapes(
+    json: &str,
+    push: impl Fn(char, &mut String),
+    push_invalid: impl Fn(&mut String) -> Option<()>,
+) -> Option<String> {
     let mut text = String::with_capacity(json.len());
     let mut rest = json;
-    while let Some(position) = escape {
+    while let Some(position) = memchr(b'\\', rest.as_bytes()) {
         text.push_str(&rest[..position]);
-        let escaped = read_escape(&rest.as_bytes()[position + 1..]);
-        let length = escaped.map_or(0, |(_, length)| length);
-        if let Some((character, _)) = escaped {
-            push_escaped(character, &mut text);
-        } else {
-            // Half of a surrogate pair has no other spelling.
-            text.push('\\');
+        rest = &rest[position..];
+        // Many escapes follow another one.
+        while let Some(escape) = rest.as_bytes().strip_prefix(b"\\") {
+            if let Some((character, length)) = read_escape(escape) {
+                push(character, &mut text);
+                rest = &rest[1 + length..];
+            } else {
+                push_invalid(&mut text)?;
+                rest = &rest[1..];
+            }
         }
-        rest = &rest[position + 1 + length..];
-        escape = memchr(b'\\', rest.as_bytes());
     }
     text.push_str(rest);
-    Cow::Owned(text)
+    Some(text)
 }
 
 /// Appends a character of a JSON string.
@@ -66,42 +87,35 @@ fn push_escaped(character: char, text: &mut String) {
     text.extend(['\\', escape]);
 }
 
-/// Returns the text of a JSON string without its escapes; `None` if one is not valid.
-fn unescape(content: &str) -> Option<String> {
-    let mut text = String::with_capacity(content.len());
-    let mut rest = content;
-    while let Some(position) = memchr(b'\\', rest.as_bytes()) {
-        text.push_str(&rest[..position]);
-        let (character, length) = read_escape(&rest.as_bytes()[position + 1..])?;
-        text.push(character);
-        rest = &rest[position + 1 + length..];
-    }
-    text.push_str(rest);
-    Some(text)
-}
-
 /// Reads an escape without its backslash; returns the character and the length. `None` if it is not valid.
+#[inline]
 fn read_escape(escape: &[u8]) -> Option<(char, usize)> {
-    let character = match escape.first()? {
-        quoted @ (b'"' | b'\\' | b'/') => char::from(*quoted),
+    let (kind, rest) = escape.split_first()?;
+    if *kind == b'u' {
+        let unit = hex(rest)?;
+        return match char::from_u32(unit) {
+            Some(character) => Some((character, 5)),
+            None => Some((surrogate_pair(unit, rest)?, 11)),
+        };
+    }
+    let character = match kind {
+        b'"' | b'\\' | b'/' => char::from(*kind),
         b'b' => '\u{8}',
         b'f' => '\u{c}',
         b'n' => '\n',
         b'r' => '\r',
         b't' => '\t',
-        b'u' => {
-            let unit = hex(&escape[1..])?;
-            if !(0xd800..0xdc00).contains(&unit) {
-                return Some((char::from_u32(unit)?, 5));
-            }
-            let second = hex(escape[5..].strip_prefix(b"\\u")?)?;
-            let second = second.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
-            let character = char::from_u32(0x10000 + ((unit - 0xd800) << 10 | second))?;
-            return Some((character, 11));
-        }
         _ => return None,
     };
     Some((character, 1))
+}
+
+/// Returns the character of two escapes, each for half of it: `first` and the one after its four digits.
+fn surrogate_pair(first: u32, digits: &[u8]) -> Option<char> {
+    let first = first.checked_sub(0xd800).filter(|high| *high < 0x400)?;
+    let second = hex(digits.get(4..)?.strip_prefix(b"\\u")?)?;
+    let second = second.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+    char::from_u32(0x10000 + (first << 10 | second))
 }
 
 /// Appends `text` as a JSON string with as few escapes as possible.

@@ -92,17 +92,34 @@ fn escaped_string(
             },
             _ => return None,
         };
-        position += plain(text.get(position..)?)?;
+        // Many escapes follow another one.
+        if *text.get(position)? != b'\\' {
+            position += plain(&text[position..])?;
+        }
     }
 }
 
 /// Returns the value of the four hexadecimal digits at the start of `text`.
+#[inline]
 pub(in crate::batch) fn hex(text: &[u8]) -> Option<u32> {
-    let mut digits = text.get(..4)?.iter();
-    digits.try_fold(0, |value, byte| {
-        Some(value << 4 | char::from(*byte).to_digit(16)?)
-    })
+    let digits = text.first_chunk::<4>()?;
+    let value = digits.iter().fold(0, |value, digit| {
+        value << 4 | HEX_DIGITS[usize::from(*digit)]
+    });
+    (value <= 0xffff).then_some(value)
 }
+
+/// The value of each hexadecimal digit; a large number for any other byte.
+const HEX_DIGITS: [u32; 256] = {
+    let mut values = [1 << 16; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value as usize] as usize] = value;
+        values[b"0123456789ABCDEF"[value as usize] as usize] = value;
+        value += 1;
+    }
+    values
+};
 
 /// The value 1 in each of eight bytes, and the top bit of each.
 const ONES: u64 = u64::from_ne_bytes([1; 8]);

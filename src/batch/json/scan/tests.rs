@@ -191,11 +191,21 @@ fn every_legal_spelling_is_read_in_one_pass() {
         "2000-02-29T23:59:59Z",
         "2024-12-30T23:59:59+00:00",
         "2024-12-30T23:59:59.123456+00:00",
+        "2024-12-30T23:59:59\\u002B00:00",
+        "\\u0032024-12-30T23:59:60Z",
     ] {
         assert!(
             agrees(&usual().replace("2026-05-31T06:00:00.250Z", date)),
             "{date}"
         );
+    }
+    for (usual_value, rare) in [
+        (":12,", ":-1,"),
+        (":12,", ":-0,"),
+        (":12,", ":9223372036854775807,"),
+        ("\"-87.50\"", "\"\\u002d87.50\""),
+    ] {
+        assert!(agrees(&usual().replace(usual_value, rare)), "{rare}");
     }
     for text in ["\\u0026", "\\/", "\\b\\f", "\\ud83c\\udf31", "\\u0000"] {
         assert!(agrees(&usual().replace("tä", text)), "{text}");
@@ -242,7 +252,7 @@ fn every_legal_spelling_is_read_in_one_pass() {
 }
 
 #[test]
-fn what_is_flawed_or_rare_is_handed_back() {
+fn what_is_flawed_or_has_an_escaped_name_is_handed_back() {
     let nested = format!("true,\"more\":{}{}}}", "[".repeat(33), "]".repeat(33));
     let names: Vec<String> = (0..129).map(|number| format!("\"n{number}\":1")).collect();
     let many = format!("true,{}}}", names.join(","));
@@ -262,10 +272,12 @@ fn what_is_flawed_or_rare_is_handed_back() {
         ("00.250Z", "00.250"),
         ("00.250Z", "00.250+01:00"),
         ("00.250Z", "00.250-00:00"),
-        ("06:00:00.250Z", "23:59:60Z"),
+        ("06:00:00.250Z", "23:59:61Z"),
+        ("00.250Z", "00.250\\u005a\\u0020"),
         (":12,", ":012,"),
         (":12,", ":12.0,"),
-        (":12,", ":-1,"),
+        (":12,", ":-,"),
+        (":12,", ":9223372036854775808,"),
         ("\"-87.50\"", "-87.50"),
         ("\"-87.50\"", "\"-87.\""),
         ("\"warnings\":true", "\"warnings\":truee"),
