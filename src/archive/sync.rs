@@ -30,8 +30,10 @@ const SMALLEST_WINDOW: i64 = 3600;
 /// The number of such windows after which a run fails.
 const MAX_GAPS: usize = 20;
 /// The number of requests without a complete window that contains batches after which a run fails: the
-/// service is broken, not a batch.
+/// service is broken, not a batch. More are allowed if the window has many pages.
 const MAX_FRUITLESS_REQUESTS: u64 = 64;
+/// How many of its halves may take as many requests as the window itself: decades are halved to the days with batches.
+const MAX_HALVES: u64 = 16;
 /// The number of ranges checked again for batches that seem to have vanished.
 const MAX_RECHECKS: usize = 32;
 /// The least number of batches whose answers are remembered.
@@ -307,6 +309,7 @@ impl Sync<'_> {
                 continue;
             };
             // If the service ignores dates, or its cursors repeat, splitting the window does not help.
+            search.fail();
             let is_final = restarts > 0 || self.is_looping() || search.is_hopeless();
             if failure.kind != Kind::Protocol || is_final {
                 return Err(self.broken.take().unwrap_or(failure));
@@ -572,8 +575,10 @@ struct Search<'a> {
     stats: &'a Stats,
     /// Windows that remain gaps.
     gaps: usize,
-    /// Requests since the last complete window.
+    /// The number of requests up to the last complete window.
     requests: u64,
+    /// How many requests the first failure since then took. Each half that contains it may take as many.
+    first: Option<u64>,
 }
 
 impl<'a> Search<'a> {
@@ -582,6 +587,7 @@ impl<'a> Search<'a> {
             stats,
             gaps: 0,
             requests: stats.requests.get(),
+            first: None,
         }
     }
 
@@ -589,13 +595,23 @@ impl<'a> Search<'a> {
     fn add_complete(&mut self, windows: &[FetchedWindow]) {
         if windows.iter().any(|window| window.batches > 0) {
             self.requests = self.stats.requests.get();
+            self.first = None;
         }
+    }
+
+    /// Takes a window into account that breaks the interface.
+    fn fail(&mut self) {
+        self.first.get_or_insert(self.fruitless_requests());
+    }
+
+    fn fruitless_requests(&self) -> u64 {
+        self.stats.requests.get() - self.requests
     }
 
     /// Returns whether searching further is useless.
     fn is_hopeless(&self) -> bool {
-        let requests = self.stats.requests.get() - self.requests;
-        requests > MAX_FRUITLESS_REQUESTS || self.gaps >= MAX_GAPS
+        let allowed = MAX_FRUITLESS_REQUESTS + MAX_HALVES * self.first.unwrap_or_default();
+        self.fruitless_requests() > allowed || self.gaps >= MAX_GAPS
     }
 }
 

@@ -234,14 +234,16 @@ pub(super) fn stopped(
     task: &str,
     left_behind: impl FnOnce() -> String,
 ) -> anyhow::Error {
-    let pages = source.stats.pages.get();
-    if failure.kind == Kind::ClosedPipe || pages == 0 {
+    let (pages, batches) = (source.stats.pages.get(), source.stats.batches.get());
+    if failure.kind == Kind::ClosedPipe || (pages, batches) == (0, 0) {
         return failure.into();
     }
-    anyhow::Error::new(failure).context(format!(
-        "the {task} stopped after {} ({}); {}",
-        count(pages, "page", "pages"),
-        count(source.stats.batches.get(), "batch", "batches"),
-        left_behind(),
-    ))
+    let batches = count(batches, "batch", "batches");
+    let done = match pages {
+        // In the middle of a large page.
+        0 => batches,
+        _ => format!("{} ({batches})", count(pages, "page", "pages")),
+    };
+    let left_behind = left_behind();
+    anyhow::Error::new(failure).context(format!("the {task} stopped after {done}; {left_behind}"))
 }

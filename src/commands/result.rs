@@ -88,7 +88,7 @@ impl SyncResult {
                 batches: run.added + run.changed + run.unchanged,
                 range: ResultRange {
                     start: run.range_start,
-                    end: run.range_end,
+                    end: None,
                 },
                 version: run.version,
                 requests,

@@ -240,7 +240,12 @@ impl Pages {
     /// The windows fetched so far.
     pub(crate) fn fetched(&self) -> Vec<FetchedWindow> {
         let first = self.queue.first_totals().map(|(fetched, _)| fetched);
-        let first = first.filter(|fetched| fetched.pages > 0);
+        let first = first.filter(|fetched| fetched.batches > 0 || fetched.pages > 0);
+        // A large page may have ended early.
+        let first = first.map(|fetched| FetchedWindow {
+            pages: fetched.pages.max(1),
+            ..fetched
+        });
         self.fetched.iter().copied().chain(first).collect()
     }
 

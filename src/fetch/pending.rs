@@ -166,7 +166,14 @@ impl PageReader {
         request: &PageRequest,
         judged: Option<Range>,
     ) -> Result<DecodedPage, ServiceError> {
-        let read = |response, permit| self.read(response, permit, judged);
+        let read = async |response, permit| {
+            let result = self.read(response, permit, judged).await;
+            if self.parts.is_closed() {
+                // This task is about to be aborted, and so is the connection: an error says nothing.
+                std::future::pending::<()>().await;
+            }
+            result
+        };
         self.session.client.request(request, read).await
     }
 
@@ -210,7 +217,7 @@ impl PageReader {
                 self.take_early_cursor();
                 let part = decoder.take(self.session.blank_page());
                 self.has_parts.store(true, Ordering::Relaxed);
-                // Without a receiver, this task is about to be aborted.
+                // Without a receiver, this task is about to be aborted: see `fetch`.
                 let _ = response.pause(self.parts.send(part)).await;
             }
         }

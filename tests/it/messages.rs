@@ -90,6 +90,7 @@ fn each_command_has_a_result() {
     ] {
         assert_eq!(synced[name], count, "{synced}");
     }
+    assert_eq!(synced["range"], json!({"start": null, "end": null}));
     let archived = result(&["export", "--archive", &db, "-f", "ndjson"], 0);
     assert_eq!(archived["version"], Value::Null);
     assert_eq!(

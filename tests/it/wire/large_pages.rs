@@ -1,8 +1,13 @@
 //! Pages of any size: exported completely, within the same memory, and retried without duplicates.
 
+use std::fs;
+
+use serde_json::Value;
+
 use super::bounds::{can_measure, measured};
-use super::{batch, export, page, service};
+use super::{batch, configured, export, page, service};
 use crate::fake::{Answer, Framing};
+use crate::harness::trayscan;
 
 /// Returns a page of batches from `first` on, of at least this many mebibytes, and its number of batches.
 fn page_of(first: usize, mebibytes: usize) -> (String, usize) {
@@ -109,7 +114,38 @@ fn version_1_may_answer_with_large_batches() {
 #[test]
 fn a_limit_ends_a_large_page_early() {
     let (page, _) = page_of(0, 40);
-    let service = service([Answer::ok(page)]);
-    let exported = export(&service, &["--limit", "5"]).expect(0);
-    assert_eq!(exported.ids(), ids(5));
+    for _ in 0..4 {
+        let service = service([Answer::ok(&page)]);
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = folder.path().join("manifest.json");
+        let manifest_flag = format!("--manifest={}", manifest.display());
+        let exported = export(&service, &["--limit", "5", &manifest_flag]).expect(0);
+        assert_eq!(exported.ids(), ids(5));
+        // The rest of the response is not wanted, which is no error.
+        assert!(!exported.has("trying again"), "{}", exported.stderr);
+        let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+        let windows = &manifest["windows"];
+        assert_eq!(windows[0]["pages"], 1, "{windows}");
+        assert_eq!(windows.as_array().map(Vec::len), Some(1), "{windows}");
+    }
+}
+
+#[test]
+fn an_export_that_stops_within_a_large_page_says_that_it_is_incomplete() {
+    let (page, _) = page_of(0, 12);
+    let whole = Answer::ok(&page);
+    let cut = whole.clone().cut_at(whole.len() - 10);
+    let service = service([cut]);
+    let mut run = configured(trayscan(&["export", "--retries", "0"]), &service.base_url());
+    let ended = run.output().expect(5);
+    let written = ended.stdout.lines().count().to_string();
+    let says = " batches; the output is not complete";
+    let stopped = ended.stderr.replace(',', "");
+    let stopped = stopped.strip_prefix("error: the export stopped after ");
+    let stopped = stopped.and_then(|stopped| stopped.strip_prefix(&written));
+    assert!(
+        stopped.is_some_and(|stopped| stopped.starts_with(says)),
+        "{}",
+        ended.stderr
+    );
 }
