@@ -65,11 +65,9 @@ pub(crate) fn check_name(extension: Option<&str>, head: &[u8]) -> Result<(), Rea
         (Some((what, ..)), _) => format!("is {what}"),
         (None, named) => format!("is not {}", named.map_or("text", |(what, ..)| what)),
     };
-    Err(ReadError::Broken {
-        place: None,
-        why: format!("its name has the extension `.{extension}`, but it {is}"),
-        hint: Some("other programs go by the name: rename it, or export it again"),
-    })
+    let why = format!("its name has the extension `.{extension}`, but it {is}");
+    let hint = "other programs go by the name: rename it, or export it again";
+    Err(ReadError::broken(None, why, hint))
 }
 
 /// Returns how a file is compressed, by its first bytes. Its name may be wrong: browsers unpack downloads silently.
@@ -111,10 +109,8 @@ pub(crate) fn format(extension: Option<&str>, head: &[u8]) -> Result<DetectedFor
     let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     if is_table(text) {
-        return Err(ReadError::Foreign {
-            why: "is a table for people: it has no exact values to verify".to_owned(),
-            hint: FORMATS,
-        });
+        let why = "is a table for people: it has no exact values to verify";
+        return Err(ReadError::foreign(why, FORMATS));
     }
     if is_singer(text) {
         return Ok(DetectedFormat::Singer);
@@ -123,15 +119,13 @@ pub(crate) fn format(extension: Option<&str>, head: &[u8]) -> Result<DetectedFor
         (Some("csv"), _) => DetectedFormat::Separated(b','),
         (Some("tsv"), _) => DetectedFormat::Separated(b'\t'),
         (Some(extension @ ("ndjson" | "jsonl")), Some(b'[')) => {
-            return Err(ReadError::Broken {
-                place: None,
-                why: format!(
+            return Err(ReadError::broken(
+                None,
+                format!(
                     "its name has the extension `.{extension}`, but it is a JSON array, not one object per line"
                 ),
-                hint: Some(
-                    "other programs go by the name: rename it to `.json`, or export it again",
-                ),
-            });
+                "other programs go by the name: rename it to `.json`, or export it again",
+            ));
         }
         // Lines may have the extension of an array; the text decides.
         (Some("json"), byte) if byte != Some(&b'{') => DetectedFormat::Array,

@@ -155,20 +155,23 @@ pub(crate) enum ReadError {
 }
 
 impl ReadError {
-    pub(crate) fn broken(place: RecordPlace, why: impl Into<String>) -> Self {
-        Self::Broken {
-            place: Some(place),
-            why: why.into(),
-            hint: None,
-        }
+    pub(crate) fn broken(
+        place: impl Into<Option<RecordPlace>>,
+        why: impl Into<String>,
+        hint: impl Into<Option<&'static str>>,
+    ) -> Self {
+        let (place, why, hint) = (place.into(), why.into(), hint.into());
+        Self::Broken { place, why, hint }
     }
 
     pub(crate) fn cut_short(why: &str) -> Self {
-        Self::Broken {
-            place: None,
-            why: format!("{why}: it is damaged or cut short"),
-            hint: Some("copy or export it again"),
-        }
+        let why = format!("{why}: it is damaged or cut short");
+        Self::broken(None, why, "copy or export it again")
+    }
+
+    pub(crate) fn foreign(why: impl Into<String>, hint: &'static str) -> Self {
+        let why = why.into();
+        Self::Foreign { why, hint }
     }
 
     /// Turns it into a failure that names the file.

@@ -339,10 +339,8 @@ impl SourceFile {
         detect::check_name(extension.as_deref(), &head)?;
         if detect::is_database(&head) {
             let Some(path) = path else {
-                return Err(ReadError::Foreign {
-                    why: "is a database, which cannot be read from a pipe".to_owned(),
-                    hint: "pass the name of the file",
-                });
+                let why = "is a database, which cannot be read from a pipe";
+                return Err(ReadError::foreign(why, "pass the name of the file"));
             };
             sqlite::read::check_length(path, &head)?;
             return if has_archive_id(&head) {

@@ -65,16 +65,12 @@ impl DetectedDialect {
         let delimiter = detect_without_header(head, likely, layout);
         let delimiter = delimiter.or_else(|| detect_without_header(head, others, layout));
         let Some(delimiter) = delimiter else {
-            return Err(ReadError::Broken {
-                place: Some(RecordPlace::Line(1)),
-                why: format!(
-                    "expected field names, or the {} cells of a batch",
-                    layout.len()
-                ),
-                hint: Some(
-                    "if it was written with `--no-header` and `--fields`, pass its manifest with `--manifest`",
-                ),
-            });
+            let count = layout.len();
+            return Err(ReadError::broken(
+                RecordPlace::Line(1),
+                format!("expected field names, or the {count} cells of a batch"),
+                "if it was written with `--no-header` and `--fields`, pass its manifest with `--manifest`",
+            ));
         };
         let mut cells = [None; COLUMNS.len()];
         for (cell, &column) in layout.iter().enumerate() {
@@ -99,10 +95,8 @@ impl DetectedDialect {
                 continue;
             };
             if cells[column].replace(cell).is_some() {
-                return Err(ReadError::broken(
-                    RecordPlace::Line(1),
-                    format!("`{name}` appears twice"),
-                ));
+                let why = format!("`{name}` appears twice");
+                return Err(ReadError::broken(RecordPlace::Line(1), why, None));
             }
         }
         Ok(Self {
@@ -129,20 +123,19 @@ impl DetectedDialect {
         if !self.excel {
             return Ok(());
         }
-        for (column, cell) in self.cells.iter().enumerate() {
+        for (cell, column) in self.cells.iter().zip(&COLUMNS) {
             let cell = cell.and_then(|cell| record.get(cell)).unwrap_or_default();
-            let column = &COLUMNS[column];
             let runs = cell.starts_with(FORMULA)
                 && (column.kind == FieldType::Text || !fits(column, cell));
             if runs {
-                return Err(ReadError::Broken {
-                    place: Some(place),
-                    why: format!(
-                        "`{}` would be interpreted as a formula: the apostrophe before it is missing",
-                        column.name
+                let name = column.name;
+                return Err(ReadError::broken(
+                    place,
+                    format!(
+                        "`{name}` would be interpreted as a formula: the apostrophe before it is missing"
                     ),
-                    hint: Some("the file was modified; export it again with `--excel`"),
-                });
+                    "the file was modified; export it again with `--excel`",
+                ));
             }
         }
         Ok(())

@@ -55,15 +55,15 @@ pub(crate) fn read(
         let line = next;
         let place = RecordPlace::Line(line);
         let more = reader.read_record(&mut record);
-        if let Some(bad) = reader.get_mut().bad_line.take() {
-            return Err(bad.into());
+        if let Some(BadLine { line, why }) = reader.get_mut().bad_line.take() {
+            return Err(ReadError::broken(RecordPlace::Line(line), why, None));
         }
         if !more.map_err(|error| broken(error, place, &dialect))? {
             break;
         }
         if reader.get_ref().since_row > ROW_LIMIT {
             let why = format!("a row is larger than {} MB", ROW_LIMIT >> 20);
-            return Err(ReadError::broken(place, why));
+            return Err(ReadError::broken(place, why, None));
         }
         reader.get_mut().since_row = 0;
         next += 1 + memchr::memchr_iter(b'\n', record.as_slice().as_bytes()).count() as u64;
@@ -73,7 +73,7 @@ pub(crate) fn read(
         if record.len() != dialect.width {
             let cells = if record.len() == 1 { "cell" } else { "cells" };
             let why = format!("found {} {cells}, expected {}", record.len(), dialect.width);
-            return Err(ReadError::broken(place, why));
+            return Err(ReadError::broken(place, why, None));
         }
         if separator == Separator::Unknown {
             separator = Separator::of(&record, &dialect);
@@ -96,11 +96,9 @@ pub(crate) fn read(
         }
     }
     if !input.lines.is_complete() {
-        return Err(ReadError::Broken {
-            place: None,
-            why: "the file ends inside a quoted cell".to_owned(),
-            hint: Some("the file is cut short: copy or export it again"),
-        });
+        let hint = "the file is cut short: copy or export it again";
+        let why = "the file ends inside a quoted cell";
+        return Err(ReadError::broken(None, why, hint));
     }
     Ok(FileInfo {
         columns: Some(columns),
@@ -117,9 +115,9 @@ fn broken(error: csv::Error, place: RecordPlace, dialect: &DetectedDialect) -> R
         ErrorKind::Utf8 { err, .. } => {
             let column = (0..COLUMNS.len()).find(|&at| dialect.cells[at] == Some(err.field()));
             let name = column.map_or("a cell", |column| COLUMNS[column].name);
-            ReadError::broken(place, format!("`{name}` is not UTF-8"))
+            ReadError::broken(place, format!("`{name}` is not UTF-8"), None)
         }
-        kind => ReadError::broken(place, format!("{kind:?}")),
+        kind => ReadError::broken(place, format!("{kind:?}"), None),
     }
 }
 
@@ -222,11 +220,5 @@ impl<R: Read> Read for CheckedInput<R> {
         self.mark -= marked;
         self.bad_line = self.lines.check(&room[marked..length]).err();
         Ok(length)
-    }
-}
-
-impl From<BadLine> for ReadError {
-    fn from(bad: BadLine) -> Self {
-        Self::broken(RecordPlace::Line(bad.line), bad.why)
     }
 }

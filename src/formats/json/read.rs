@@ -4,11 +4,9 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::batch::json::Shape;
-
 use crate::batch::Batch;
-use crate::batch::json::Flaw;
 use crate::batch::json::split::{self, Item, Splitter};
+use crate::batch::json::{Flaw, Shape};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::formats::singer::read::SingerStream;
 
@@ -38,7 +36,7 @@ pub(crate) fn read(
             TextPiece::Text(text) => text,
             TextPiece::Invalid => {
                 let place = RecordPlace::Batch(receiver.count + 1);
-                return Err(ReadError::broken(place, "it is not UTF-8"));
+                return Err(ReadError::broken(place, "it is not UTF-8", None));
             }
             TextPiece::End => break,
         };
@@ -105,7 +103,7 @@ impl Receiver<'_, '_> {
     fn read_message(&mut self, text: &str) -> Result<ControlFlow<()>, ReadError> {
         let place = RecordPlace::Batch(self.count);
         let message = self.stream.read(text);
-        let record = message.map_err(|why| ReadError::broken(place, why))?;
+        let record = message.map_err(|why| ReadError::broken(place, why, None))?;
         if let Some(record) = record {
             return self.read(record);
         }
@@ -124,28 +122,23 @@ impl Receiver<'_, '_> {
             )
         });
         if let Some(flaw) = flaw {
-            return Err(ReadError::broken(place, flaw.to_string()));
+            return Err(ReadError::broken(place, flaw.to_string(), None));
         }
-        let Some(batch) = read.batch else {
-            return Err(ReadError::broken(place, "it is not a batch"));
-        };
-        if batch.columns() == 0 || is_manifest(&batch) {
-            return Err(ReadError::Broken {
-                place: Some(place),
-                why: "it is not a batch".to_owned(),
-                hint: is_manifest(&batch).then_some(
-                    "this is a manifest: pass the export first, and the manifest with `--manifest`",
-                ),
-            });
+        let no_batch = |hint| ReadError::broken(place, "it is not a batch", hint);
+        match read.batch {
+            Some(batch) if is_manifest(&batch) => Err(no_batch(Some(
+                "this is a manifest: pass the export first, and the manifest with `--manifest`",
+            ))),
+            Some(batch) if batch.columns() > 0 => self.pass_on(&batch),
+            _ => Err(no_batch(None)),
         }
-        self.pass_on(&batch)
     }
 
     fn pass_on(&mut self, batch: &Batch) -> Result<ControlFlow<()>, ReadError> {
         if self.in_messages
             && let Err(why) = self.stream.check(batch)
         {
-            return Err(ReadError::broken(RecordPlace::Batch(self.count), why));
+            return Err(ReadError::broken(RecordPlace::Batch(self.count), why, None));
         }
         let record = Record {
             values: batch,
@@ -159,22 +152,16 @@ impl Receiver<'_, '_> {
 
     /// Turns an error of the splitter, which speaks of responses, into one about the file.
     fn broken(&self, error: &split::ParseError) -> ReadError {
-        let why = match error {
+        let hint = "the file is cut short: copy or export it again";
+        let place = RecordPlace::Batch(self.count + 1);
+        match error {
             split::ParseError::Cut if self.count == 0 => {
-                return ReadError::Broken {
-                    place: None,
-                    why: "it has no content".to_owned(),
-                    hint: Some("the file is cut short: copy or export it again"),
-                };
+                ReadError::broken(None, "it has no content", hint)
             }
-            split::ParseError::Cut => "the file ends in the middle of its JSON".to_owned(),
-            split::ParseError::Broken(why) => why.clone(),
-        };
-        ReadError::Broken {
-            place: Some(RecordPlace::Batch(self.count + 1)),
-            why,
-            hint: matches!(error, split::ParseError::Cut)
-                .then_some("the file is cut short: copy or export it again"),
+            split::ParseError::Cut => {
+                ReadError::broken(place, "the file ends in the middle of its JSON", hint)
+            }
+            split::ParseError::Broken(why) => ReadError::broken(place, why, None),
         }
     }
 }
@@ -224,11 +211,11 @@ impl Lines {
         self.ended += 1;
         match (first, last) {
             (Some(b'{'), Some(b'}')) => Ok(()),
-            (None, _) => Err(ReadError::broken(place, "the line is empty")),
-            _ => Err(ReadError::broken(
-                place,
-                "the line is not one JSON object; each object must be on its own line",
-            )),
+            (None, _) => Err(ReadError::broken(place, "the line is empty", None)),
+            _ => {
+                let why = "the line is not one JSON object; each object must be on its own line";
+                Err(ReadError::broken(place, why, None))
+            }
         }
     }
 
@@ -238,11 +225,9 @@ impl Lines {
             self.end()?;
         }
         if self.ended < objects {
-            return Err(ReadError::Broken {
-                place: None,
-                why: format!("{objects} JSON objects are on {} lines", self.ended),
-                hint: Some("each object must be on its own line: export it again"),
-            });
+            let why = format!("{objects} JSON objects are on {} lines", self.ended);
+            let hint = "each object must be on its own line: export it again";
+            return Err(ReadError::broken(None, why, hint));
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 // The description of the file: its footer, and the Thrift structs that it consists of.
 mod footer;
 mod layout;
-mod node;
 mod thrift;
 
 // What the file says about its values, and whether that is true.
@@ -21,6 +20,7 @@ mod runs;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt::Display;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -40,11 +40,13 @@ use crate::formats::record::{
 };
 use crate::terminal;
 use crate::text;
-use audit::{Claims, ColumnAudit, Sorted};
+use audit::{Claims, ColumnAudit};
+use filter::Filter;
 use footer::Footer;
 use guard::{MemoryBudget, PageGuard};
 use logical_type::{ColumnType, big_endian, column_type, format_number};
-use node::Refused;
+use statistics::Claimed;
+use thrift::Node;
 
 /// Rows read at a time.
 const ROWS: usize = 4096;
@@ -58,14 +60,14 @@ const TEXT: usize = 16 << 20;
 
 /// Reads the rows of `file`.
 pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
-    let footer = Footer::read(&file).map_err(refused)?;
+    let footer = Footer::read(&file)?;
     let again = file.try_clone()?;
     let reader = catch_panic(|| SerializedFileReader::new(file))?;
     // The crate has already reported a file that is too short.
     let footer = footer.ok_or_else(|| broken("it is damaged or cut short".to_owned()))?;
     check_compression(reader.metadata())?;
     let schema = reader.metadata().file_metadata().schema_descr();
-    footer.check(schema).map_err(refused)?;
+    footer.check(schema)?;
     check_pandas(reader.metadata())?;
     let (columns, unknown) = columns(schema.columns())?;
     let fields = columns.iter().filter_map(|leaf| leaf.field);
@@ -79,9 +81,9 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
         ..FileInfo::default()
     };
     let mut count = 0;
-    for place in 0..reader.num_row_groups() {
+    for (place, node) in footer.groups().iter().enumerate() {
         let group = catch_panic(|| reader.get_row_group(place))?;
-        let mut rows = ParquetRows::new(&footer, &again, (place, group.as_ref()), &columns)?;
+        let mut rows = ParquetRows::new(&footer, &again, (node, group.as_ref()), &columns)?;
         while let Some(length) = rows.next()? {
             for row in 0..length {
                 count += 1;
@@ -92,7 +94,7 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
                 }
             }
         }
-        rows.finish(footer.rows(place))?;
+        rows.finish(footer::rows(node))?;
     }
     Ok(info)
 }
@@ -101,7 +103,7 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
 fn catch_panic<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ReadError> {
     let read = terminal::caught(work).ok();
     let read = read.unwrap_or_else(|| Err(ParquetError::General("invalid structure".to_owned())));
-    read.map_err(damaged)
+    read.map_err(crate_error)
 }
 
 /// Reads the digest that the file contains.
@@ -144,15 +146,17 @@ fn check_pandas(file: &ParquetMetaData) -> Result<(), ReadError> {
     Ok(())
 }
 
-fn refused(refused: Refused) -> ReadError {
-    match refused {
-        Refused::Io(error) => ReadError::Io(error),
-        Refused::Broken(why) => broken(format!("it is damaged or cut short: {why}")),
-        Refused::Foreign(why) => ReadError::Foreign {
-            why: format!("is a Parquet file that {why}, which is not supported"),
-            hint: "write it again with the defaults of pyarrow, DuckDB or Spark",
-        },
-    }
+/// Returns the error for a file that is invalid, or too large.
+fn damaged(why: impl Display) -> ReadError {
+    broken(format!("it is damaged or cut short: {why}"))
+}
+
+/// Returns the error for a file that uses a feature that is not supported.
+fn unsupported(why: &str) -> ReadError {
+    ReadError::foreign(
+        format!("is a Parquet file that {why}, which is not supported"),
+        "write it again with the defaults of pyarrow, DuckDB or Spark",
+    )
 }
 
 /// Rejects files of other programs with a compression that is not supported.
@@ -170,16 +174,16 @@ fn check_compression(file: &ParquetMetaData) -> Result<(), ReadError> {
     };
     match compressions.find(|compression| !known(compression)) {
         None => Ok(()),
-        Some(compression) => Err(ReadError::Foreign {
-            why: format!(
+        Some(compression) => Err(ReadError::foreign(
+            format!(
                 "is a Parquet file compressed with {compression}; only gzip, snappy and zstd are supported"
             ),
-            hint: "write it with zstd, snappy or gzip, or uncompressed",
-        }),
+            "write it with zstd, snappy or gzip, or uncompressed",
+        )),
     }
 }
 
-fn damaged(error: ParquetError) -> ReadError {
+fn crate_error(error: ParquetError) -> ReadError {
     let error = match error {
         ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
             Ok(error) if error.raw_os_error().is_some() => return ReadError::Io(*error),
@@ -188,15 +192,11 @@ fn damaged(error: ParquetError) -> ReadError {
         },
         other => other,
     };
-    broken(format!("it is damaged or cut short: {error}"))
+    damaged(error)
 }
 
 fn broken(why: String) -> ReadError {
-    ReadError::Broken {
-        place: None,
-        why,
-        hint: Some("copy or export it again"),
-    }
+    ReadError::broken(None, why, "copy or export it again")
 }
 
 /// A column of the file.
@@ -208,6 +208,10 @@ struct Leaf {
 
 /// Finds the fields of a batch among the columns of a file; returns the names of the other columns, too.
 fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>), ReadError> {
+    let foreign = |what: String| {
+        let hint = "pass a file that `trayscan export -f parquet` wrote";
+        ReadError::foreign(format!("is a Parquet file {what}"), hint)
+    };
     let (mut columns, mut unknown) = (Vec::<Leaf>::new(), Vec::new());
     for descriptor in leaves {
         let name = descriptor.path().string();
@@ -215,10 +219,8 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
         let is_extra = name == EXTRA && is_text(&descriptor);
         let Some(column) = find_column(&name).or(is_extra.then_some(EXTRA_PLACE)) else {
             unknown.push(name);
-            columns.push(Leaf {
-                descriptor,
-                field: None,
-            });
+            let field = None;
+            columns.push(Leaf { descriptor, field });
             continue;
         };
         let is_it = |leaf: &Leaf| leaf.field.is_some_and(|(known, _)| known == column);
@@ -229,21 +231,17 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
             .get(column)
             .map_or(FieldType::Text, |column| column.kind);
         let found = column_type(&descriptor, kind).filter(|_| descriptor.max_rep_level() == 0);
-        let found = found.ok_or_else(|| ReadError::Foreign {
-            why: format!("is a Parquet file whose column `{name}` has the wrong type for a batch"),
-            hint: "pass a file that `trayscan export -f parquet` wrote",
+        let found = found.ok_or_else(|| {
+            foreign(format!(
+                "whose column `{name}` has the wrong type for a batch"
+            ))
         })?;
-        columns.push(Leaf {
-            descriptor,
-            field: Some((column, found)),
-        });
+        let field = Some((column, found));
+        columns.push(Leaf { descriptor, field });
     }
     let is_batch = |leaf: &Leaf| leaf.field.is_some_and(|(column, _)| column < EXTRA_PLACE);
     if !columns.iter().any(is_batch) {
-        return Err(ReadError::Foreign {
-            why: "is a Parquet file without any field of a batch".to_owned(),
-            hint: "pass a file that `trayscan export -f parquet` wrote",
-        });
+        return Err(foreign("without any field of a batch".to_owned()));
     }
     Ok((columns, unknown))
 }
@@ -281,20 +279,19 @@ impl<'a> ParquetRows<'a> {
     fn new(
         footer: &Footer,
         file: &File,
-        (place, group): (usize, &dyn RowGroupReader),
+        (node, group): (&Node, &dyn RowGroupReader),
         leaves: &'a [Leaf],
     ) -> Result<Self, ReadError> {
         let mut budget = MemoryBudget::new();
         let mut columns = Vec::new();
-        let (keys, sorted): (Vec<usize>, Vec<_>) = footer.sorted_by(place).into_iter().unzip();
-        let mut sorted: Vec<Option<Sorted>> = sorted.into_iter().map(Some).collect();
+        let mut keys = footer::sorted_by(node);
         let mut sorted_by = vec![None; keys.len()];
-        for (number, leaf) in leaves.iter().enumerate() {
+        let chunks = leaves.iter().zip(footer::chunks(node));
+        for (number, (leaf, (chunk, column))) in chunks.enumerate() {
             let descriptor = &leaf.descriptor;
-            let chunk = group.metadata().column(number);
-            let pages = pages::read(file, chunk, footer.start, &mut budget).map_err(refused)?;
-            let index = footer.indexes(file, (place, number), descriptor, &pages);
-            let index = index.map_err(refused)?;
+            let metadata = group.metadata().column(number);
+            let pages = pages::read(file, metadata, footer.start, &mut budget)?;
+            let index = footer.indexes(file, chunk, descriptor, &pages)?;
             let page_reader = catch_panic(|| group.get_column_page_reader(number))?;
             let mut page_reader = PageGuard::new(page_reader, descriptor);
             if descriptor.max_rep_level() > 0 {
@@ -302,17 +299,16 @@ impl<'a> ParquetRows<'a> {
                 while catch_panic(|| page_reader.get_next_page())?.is_some() {}
                 continue;
             }
-            let filter = footer.filter(file, (place, number), &mut budget);
-            let key = keys.iter().position(|leaf| *leaf == number);
+            let key = keys.iter().position(|(leaf, _)| *leaf == number);
             if let Some(key) = key {
                 sorted_by[key] = Some(columns.len());
             }
             let claims = Claims {
-                column: footer.claimed(place, number),
+                column: column.field(12).map(Claimed::read).unwrap_or_default(),
                 pages,
                 index,
-                filter: filter.map_err(refused)?,
-                sorted: key.and_then(|key| sorted[key].take()),
+                filter: Filter::read(file, column, footer.start, &mut budget)?,
+                sorted: key.and_then(|key| keys[key].1.take()),
             };
             columns.push(OpenColumn {
                 leaf,
@@ -420,39 +416,33 @@ fn read_texts(
         let whole = big_endian(bytes);
         number(whole.ok_or_else(|| broken(format!("`{name}` has a number that is too large")))?)
     };
+    let mut push = |text: Option<Result<ParquetValue, ReadError>>| {
+        texts.push(text.transpose()?);
+        Ok(())
+    };
     match &mut column.reader {
-        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, |flag| {
-            texts.push(flag.map(|flag| ParquetValue::Formatted(flag.to_string())));
-            Ok(())
+        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, |value| {
+            push(value.map(|flag| Ok(ParquetValue::Formatted(flag.to_string()))))
         }),
         ColumnReader::Int32ColumnReader(reader) => read_values(reader, audit, |value| {
-            texts.push(value.map(|value| number(i128::from(*value))).transpose()?);
-            Ok(())
+            push(value.map(|value| number((*value).into())))
         }),
         ColumnReader::Int64ColumnReader(reader) => read_values(reader, audit, |value| {
-            texts.push(value.map(|value| number(i128::from(*value))).transpose()?);
-            Ok(())
+            push(value.map(|value| number((*value).into())))
         }),
         ColumnReader::Int96ColumnReader(reader) => read_values(reader, audit, |value| {
-            let value = value.map(|value| number(i128::from(value.to_nanos())));
-            texts.push(value.transpose()?);
-            Ok(())
+            push(value.map(|value| number(value.to_nanos().into())))
         }),
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {
             read_values(reader, audit, |value| {
-                texts.push(value.map(|value| decimal(value.as_bytes())).transpose()?);
-                Ok(())
-            })
-        }
-        ColumnReader::ByteArrayColumnReader(reader) if column_type != ColumnType::Text => {
-            read_values(reader, audit, |value| {
-                texts.push(value.map(|value| decimal(value.data())).transpose()?);
-                Ok(())
+                push(value.map(|value| decimal(value.data())))
             })
         }
         ColumnReader::ByteArrayColumnReader(reader) => read_values(reader, audit, |value| {
-            texts.push(value.map(|value| text(name, value)).transpose()?);
-            Ok(())
+            push(value.map(|value| match column_type {
+                ColumnType::Text => text(name, value),
+                _ => decimal(value.data()),
+            }))
         }),
         // The types were checked before.
         _ => Err(broken(format!(
@@ -519,7 +509,7 @@ fn read_values<T: DataType>(
 }
 
 /// Returns the error for a file that contradicts itself.
-fn altered(why: impl std::fmt::Display) -> ReadError {
+fn altered(why: impl Display) -> ReadError {
     broken(format!("it is damaged or altered: {why}"))
 }
 

@@ -63,10 +63,9 @@ impl<R: Read + Seek> Workbook<R> {
         let file = Rc::new(RefCell::new(bytes));
         let mut book = catch_panic(|| Xlsx::new(SharedReader::new(&file)))?;
         if book.has_1904_epoch() {
-            return Err(ReadError::Foreign {
-                why: "is a workbook that counts dates from 1904, which is not supported".to_owned(),
-                hint: "export the same batches again, or as csv",
-            });
+            let why = "is a workbook that counts dates from 1904, which is not supported";
+            let hint = "export the same batches again, or as csv";
+            return Err(ReadError::foreign(why, hint));
         }
         let about = AboutFacts::read(&mut book)?;
         Ok(Self {
@@ -535,11 +534,7 @@ fn hides_value(sheet: &str, place: (u32, u32)) -> ReadError {
 }
 
 fn altered(why: String) -> ReadError {
-    ReadError::Broken {
-        place: None,
-        why,
-        hint: Some("the file was modified: export it again"),
-    }
+    ReadError::broken(None, why, "the file was modified: export it again")
 }
 
 /// Runs code of calamine, which may panic if the workbook is damaged.
@@ -617,11 +612,7 @@ fn sheets(names: &[String]) -> Result<Vec<String>, ReadError> {
     let is_other = |name: &str| others.iter().any(|other| other.eq_ignore_ascii_case(name));
     match names.iter().find(|name| !is_other(name)) {
         Some(name) => Ok(vec![name.clone()]),
-        None => Err(ReadError::Broken {
-            place: None,
-            why: format!("the spreadsheet has no sheet `{SHEET}`"),
-            hint: Some("the file was modified: export it again"),
-        }),
+        None => Err(altered(format!("the spreadsheet has no sheet `{SHEET}`"))),
     }
 }
 
@@ -645,7 +636,7 @@ impl Header {
         match find_column(name).or_else(|| find_heading(name)) {
             Some(column) if self.columns.iter().any(|(_, known)| *known == column) => {
                 let why = format!("`{name}` appears twice");
-                Err(ReadError::broken(RecordPlace::Line(1), why))
+                Err(ReadError::broken(RecordPlace::Line(1), why, None))
             }
             Some(column) => {
                 self.columns.push((place, column));
@@ -686,11 +677,7 @@ impl Header {
             }
             return Ok(());
         };
-        Err(ReadError::Broken {
-            place: None,
-            why,
-            hint: None,
-        })
+        Err(ReadError::broken(None, why, None))
     }
 }
 
@@ -749,15 +736,15 @@ fn pass_on(
 fn broken(error: XlsxError) -> ReadError {
     match error {
         XlsxError::Io(error) => ReadError::Io(error),
-        XlsxError::FileNotFound(_) => ReadError::Foreign {
-            why: "is a zip archive, not a spreadsheet".to_owned(),
-            hint: "unpack it, and pass the export inside",
-        },
-        other => ReadError::Broken {
-            place: None,
-            why: format!("the spreadsheet cannot be read: {other}"),
-            hint: Some("the file is damaged or cut short: copy or export it again"),
-        },
+        XlsxError::FileNotFound(_) => ReadError::foreign(
+            "is a zip archive, not a spreadsheet",
+            "unpack it, and pass the export inside",
+        ),
+        other => ReadError::broken(
+            None,
+            format!("the spreadsheet cannot be read: {other}"),
+            "the file is damaged or cut short: copy or export it again",
+        ),
     }
 }
 

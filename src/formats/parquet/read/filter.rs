@@ -8,8 +8,9 @@ use ::parquet::bloom_filter::Sbbf;
 
 use super::guard::MemoryBudget;
 use super::layout::BLOOM_FILTER;
-use super::node::{Node, Refused};
-use super::thrift;
+use super::thrift::{self, Node};
+use super::{damaged, unsupported};
+use crate::formats::record::ReadError;
 
 /// The longest header; a usual one has 15 bytes.
 const HEADER: u64 = 1024;
@@ -33,8 +34,8 @@ impl Filter {
         chunk: &Node,
         end: u64,
         budget: &mut MemoryBudget,
-    ) -> Result<Option<Self>, Refused> {
-        let nowhere = || Refused::broken("a Bloom filter has an invalid offset or size");
+    ) -> Result<Option<Self>, ReadError> {
+        let nowhere = || damaged("a Bloom filter has an invalid offset or size");
         let Some(offset) = chunk.int(14) else {
             return Ok(None);
         };
@@ -46,12 +47,11 @@ impl Filter {
         let header = thrift::read(&BLOOM_FILTER, &mut bytes)?;
         let start = HEADER - bytes.limit();
         if ![2, 3, 4].iter().all(|id| is_known(&header, *id)) {
-            return Err(Refused::Foreign(
-                "has a Bloom filter of an unknown type".to_owned(),
-            ));
+            return Err(unsupported("has a Bloom filter of an unknown type"));
         }
-        let size = header.int(1).and_then(|size| u64::try_from(size).ok());
-        let size = size.filter(|size| *size > 0 && size.is_multiple_of(BLOCK));
+        let size = header
+            .size(1)
+            .filter(|size| *size > 0 && size.is_multiple_of(BLOCK));
         let size = size.ok_or_else(nowhere)?;
         let length = chunk.int(15).map(u64::try_from);
         let is_inside = offset

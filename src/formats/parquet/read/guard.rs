@@ -5,9 +5,8 @@ use ::parquet::column::page::{Page, PageMetadata, PageReader};
 use ::parquet::errors::{ParquetError, Result};
 use ::parquet::schema::types::ColumnDescriptor;
 
-use super::delta;
-use super::node::Refused;
-use super::runs;
+use super::{damaged, delta, runs};
+use crate::formats::record::ReadError;
 
 /// The most memory for the unpacked pages of all columns that are open at a time.
 const PAGES: u64 = 512 << 20;
@@ -31,21 +30,19 @@ impl MemoryBudget {
         }
     }
 
-    pub(super) fn reserve(&mut self, bytes: u64) -> Result<(), Refused> {
+    pub(super) fn reserve(&mut self, bytes: u64) -> Result<(), ReadError> {
         let rest = self.pages.checked_sub(bytes);
-        self.pages = rest.ok_or_else(|| {
-            let why = format!("its pages unpack to more than {} MiB", PAGES >> 20);
-            Refused::Broken(why)
-        })?;
+        let limit = PAGES >> 20;
+        self.pages =
+            rest.ok_or_else(|| damaged(format!("its pages unpack to more than {limit} MiB")))?;
         Ok(())
     }
 
-    pub(super) fn reserve_header(&mut self, bytes: u64) -> Result<(), Refused> {
+    pub(super) fn reserve_header(&mut self, bytes: u64) -> Result<(), ReadError> {
         let rest = self.headers.checked_sub(bytes);
-        self.headers = rest.ok_or_else(|| {
-            let why = format!("its page headers take more than {} MiB", HEADERS >> 20);
-            Refused::Broken(why)
-        })?;
+        let limit = HEADERS >> 20;
+        self.headers =
+            rest.ok_or_else(|| damaged(format!("its page headers take more than {limit} MiB")))?;
         Ok(())
     }
 }

@@ -2,17 +2,19 @@
 
 use std::cmp::Ordering;
 
-use super::node::{Node, Refused};
+use super::damaged;
 use super::pages::DataPage;
 use super::statistics::{Claimed, SortOrder};
+use super::thrift::Node;
+use crate::formats::record::ReadError;
 
 /// Reads the column index; returns the statistics of each page.
 pub(super) fn column_index(
     index: &Node,
     order: SortOrder,
     pages: &[DataPage],
-) -> Result<Vec<Claimed>, Refused> {
-    let wrong = || Refused::broken("the column index does not match its pages");
+) -> Result<Vec<Claimed>, ReadError> {
+    let wrong = || damaged("the column index does not match its pages");
     let (empty, least, greatest) = (index.list(1), index.list(2), index.list(3));
     let nulls = index.list(5);
     let fits = [empty.len(), least.len(), greatest.len()] == [pages.len(); 3]
@@ -52,7 +54,7 @@ pub(super) fn column_index(
         (0..2).all(|side| order.compare(pair[0][side], pair[1][side]) != wrong_order)
     };
     if wrong_order.is_some() && order != SortOrder::Undefined && !bounds.windows(2).all(is_sorted) {
-        return Err(Refused::broken(
+        return Err(damaged(
             "the column index says that its pages are sorted, but they are not",
         ));
     }
@@ -60,24 +62,17 @@ pub(super) fn column_index(
 }
 
 /// Compares the offset index with the pages.
-pub(super) fn check_offset_index(index: &Node, pages: &[DataPage]) -> Result<(), Refused> {
+pub(super) fn check_offset_index(index: &Node, pages: &[DataPage]) -> Result<(), ReadError> {
     let locations = index.list(1);
     let mut row = 0;
     let fits = |(page, location): (&DataPage, &Node)| {
-        let number = |id: i16| {
-            location
-                .int(id)
-                .and_then(|number| u64::try_from(number).ok())
-        };
         let expected = [page.offset, page.size, row].map(Some);
         row += page.values;
-        [1, 2, 3].map(number) == expected
+        [1, 2, 3].map(|id| location.size(id)) == expected
     };
     if locations.len() == pages.len() && pages.iter().zip(locations).all(fits) {
         Ok(())
     } else {
-        Err(Refused::broken(
-            "the offset index does not point to its pages",
-        ))
+        Err(damaged("the offset index does not point to its pages"))
     }
 }

@@ -1,7 +1,9 @@
 //! The structs of the format: their fields and types. Other readers refuse a file in which a field has the wrong
 //! type, or ignore the field; the parquet crate does not check.
 
-use super::node::{Node, Refused};
+use super::damaged;
+use super::thrift::Node;
+use crate::formats::record::ReadError;
 
 /// The type of a field.
 #[derive(Clone, Copy)]
@@ -197,8 +199,8 @@ pub(super) const BLOOM_FILTER: StructLayout = StructLayout(&[
 
 impl StructLayout {
     /// Checks that `node` is a struct with this layout.
-    pub(super) fn check(&self, node: &Node) -> Result<(), Refused> {
-        let wrong = || Refused::broken("a field of its metadata has the wrong type or is missing");
+    pub(super) fn check(&self, node: &Node) -> Result<(), ReadError> {
+        let wrong = || damaged("a field of its metadata has the wrong type or is missing");
         self.fits(node).then_some(()).ok_or_else(wrong)
     }
 

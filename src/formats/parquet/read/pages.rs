@@ -11,9 +11,10 @@ use ::parquet::file::metadata::ColumnChunkMetaData;
 
 use super::guard::MemoryBudget;
 use super::layout::PAGE_HEADER;
-use super::node::{Node, Refused};
 use super::statistics::Claimed;
-use super::thrift;
+use super::thrift::{self, Node};
+use super::{damaged, unsupported};
+use crate::formats::record::ReadError;
 use crate::terminal;
 
 /// The largest page, unpacked: DuckDB writes pages of up to 100 MB.
@@ -46,13 +47,13 @@ pub(super) fn read(
     column: &ColumnChunkMetaData,
     end: u64,
     budget: &mut MemoryBudget,
-) -> Result<Vec<DataPage>, Refused> {
+) -> Result<Vec<DataPage>, ReadError> {
     // It panics if the offsets are invalid.
     let Ok((start, length)) = terminal::caught(|| column.byte_range()) else {
-        return Err(Refused::broken("a column has an invalid offset"));
+        return Err(damaged("a column has an invalid offset"));
     };
     if start < 4 || start.checked_add(length).is_none_or(|last| last > end) {
-        return Err(Refused::broken("a column is outside the data"));
+        return Err(damaged("a column is outside the data"));
     }
     let mut walk = PageWalk {
         file: BufReader::with_capacity(4096, file),
@@ -68,7 +69,7 @@ pub(super) fn read(
         at += walk.page(at, at == start, budget)?;
     }
     if at != start + length {
-        return Err(Refused::broken(
+        return Err(damaged(
             "the pages of a column are longer than its metadata says",
         ));
     }
@@ -91,17 +92,21 @@ struct PageWalk<'a> {
 
 impl PageWalk<'_> {
     /// Reads the page at `at`; returns its length.
-    fn page(&mut self, at: u64, is_first: bool, budget: &mut MemoryBudget) -> Result<u64, Refused> {
+    fn page(
+        &mut self,
+        at: u64,
+        is_first: bool,
+        budget: &mut MemoryBudget,
+    ) -> Result<u64, ReadError> {
         let mut bytes = (&mut self.file).take(HEADER);
         let header = thrift::read(&PAGE_HEADER, &mut bytes)?;
         let length = HEADER - bytes.limit();
-        let size = |id: i16| header.int(id).and_then(|size| u64::try_from(size).ok());
-        let (Some(unpacked), Some(packed)) = (size(2), size(3)) else {
-            return Err(Refused::broken("a page has no size"));
+        let (Some(unpacked), Some(packed)) = (header.size(2), header.size(3)) else {
+            return Err(damaged("a page has no size"));
         };
         if unpacked > PAGE {
             let why = format!("a page unpacks to more than {} MiB", PAGE >> 20);
-            return Err(Refused::Broken(why));
+            return Err(damaged(why));
         }
         self.unpacked += length + unpacked;
         let size = length + packed;
@@ -128,7 +133,7 @@ impl PageWalk<'_> {
                 }
                 self.largest = self.largest.max(unpacked);
             }
-            _ => return Err(Refused::broken("a page is of an unknown type")),
+            _ => return Err(damaged("a page is of an unknown type")),
         }
         self.skip(packed, unpacked, &header)?;
         Ok(size)
@@ -140,12 +145,12 @@ impl PageWalk<'_> {
         (offset, size): (u64, u64),
         encoding: i16,
         statistics: Option<&Node>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ReadError> {
         match page.int(encoding) {
             // PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, three of DELTA, RLE_DICTIONARY, BYTE_STREAM_SPLIT.
             Some(0 | 2..=9) => {}
-            Some(_) => return Err(Refused::Foreign("uses an unknown encoding".to_owned())),
-            None => return Err(Refused::broken("a page has no encoding")),
+            Some(_) => return Err(unsupported("uses an unknown encoding")),
+            None => return Err(damaged("a page has no encoding")),
         }
         self.pages.push(DataPage {
             offset,
@@ -157,16 +162,15 @@ impl PageWalk<'_> {
     }
 
     /// Skips a page. Gzip is unpacked to measure its size, because the parquet crate does not limit it.
-    fn skip(&mut self, packed: u64, unpacked: u64, header: &Node) -> Result<(), Refused> {
+    fn skip(&mut self, packed: u64, unpacked: u64, header: &Node) -> Result<(), ReadError> {
         let is_plain = header.field(8).and_then(|page| page.bool(7)) == Some(false);
         if !self.is_gzip || is_plain {
             let packed = i64::try_from(packed).unwrap_or(i64::MAX);
             return Ok(self.file.seek_relative(packed)?);
         }
         let levels: u64 = header.field(8).map_or(0, |page| {
-            let lengths =
-                [5, 6].map(|id| page.int(id).and_then(|length| u64::try_from(length).ok()));
-            lengths.into_iter().flatten().fold(0, u64::saturating_add)
+            let lengths = [5, 6].into_iter().filter_map(|id| page.size(id));
+            lengths.fold(0, u64::saturating_add)
         });
         let mut page = (&mut self.file).take(packed);
         io::copy(&mut (&mut page).take(levels), &mut io::sink())?;
@@ -175,36 +179,31 @@ impl PageWalk<'_> {
         let is_as_said = matches!(found, Ok(found) if found <= unpacked);
         // A page without values may be empty.
         if !is_as_said && unpacked > levels {
-            return Err(Refused::broken(
-                "a page does not unpack to its declared size",
-            ));
+            return Err(damaged("a page does not unpack to its declared size"));
         }
         io::copy(&mut page, &mut io::sink())?;
         Ok(())
     }
 
     /// Compares the pages with the metadata of the column.
-    fn check(&self, column: &ColumnChunkMetaData) -> Result<(), Refused> {
+    fn check(&self, column: &ColumnChunkMetaData) -> Result<(), ReadError> {
         let values: u64 = self.pages.iter().map(|page| page.values).sum();
         if u64::try_from(column.num_values()) != Ok(values) {
-            return Err(Refused::broken(
+            return Err(damaged(
                 "a column has more or fewer values than its metadata says",
             ));
         }
         if u64::try_from(column.uncompressed_size()) != Ok(self.unpacked) {
-            return Err(Refused::broken(
-                "a column does not unpack to its declared size",
-            ));
+            return Err(damaged("a column does not unpack to its declared size"));
         }
-        let offset = |offset: i64| u64::try_from(offset).ok();
         let first = self.pages.first().map(|page| page.offset);
-        let said = offset(column.data_page_offset());
+        let said = u64::try_from(column.data_page_offset()).ok();
         let dictionary = column.dictionary_page_offset().filter(|offset| *offset > 0);
         // Old writers give the offset of the dictionary as that of the first page.
         let is_there =
             first.is_none() || said == first || dictionary.is_none() && self.dictionaries > 0;
         if !is_there {
-            return Err(Refused::broken(
+            return Err(damaged(
                 "the first page of a column is not at its declared offset",
             ));
         }
@@ -212,12 +211,7 @@ impl PageWalk<'_> {
     }
 }
 
-fn values(page: &Node, most: u64) -> Result<u64, Refused> {
-    let values = page.int(1).and_then(|values| u64::try_from(values).ok());
-    match values {
-        Some(values) if values <= most => Ok(values),
-        _ => Err(Refused::broken(
-            "a dictionary or page declares more values than it has",
-        )),
-    }
+fn values(page: &Node, most: u64) -> Result<u64, ReadError> {
+    let values = page.size(1).filter(|values| *values <= most);
+    values.ok_or_else(|| damaged("a dictionary or page declares more values than it has"))
 }

@@ -5,8 +5,10 @@ use std::cmp::Ordering;
 use ::parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use ::parquet::schema::types::ColumnDescriptor;
 
+use super::damaged;
 use super::logical_type::big_endian;
-use super::node::{Node, Refused};
+use super::thrift::Node;
+use crate::formats::record::ReadError;
 
 /// How the values of a column are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,11 +134,11 @@ impl Claimed {
     }
 
     /// Adds the number of nulls according to another part of the file.
-    pub(super) fn expect_nulls(&mut self, nulls: i64) -> Result<(), Refused> {
+    pub(super) fn expect_nulls(&mut self, nulls: i64) -> Result<(), ReadError> {
         if *self.nulls.get_or_insert(nulls) == nulls {
             Ok(())
         } else {
-            Err(Refused::broken("a page has two different numbers of nulls"))
+            Err(damaged("a page has two different numbers of nulls"))
         }
     }
 

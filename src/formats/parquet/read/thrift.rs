@@ -2,28 +2,90 @@
 
 use std::io::{self, Read};
 
+use super::damaged;
 use super::layout::StructLayout;
-use super::node::{Node, Refused};
+use crate::formats::record::ReadError;
 
 /// The deepest nesting.
 const DEPTH: usize = 16;
 /// The most values in one struct: each needs far more memory than its bytes in the file.
 const NODES: usize = 4 << 20;
 
+/// A Thrift value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Bool(bool),
+    /// The width of the type in bits, and the number.
+    Int(u8, i64),
+    Double([u8; 8]),
+    Bytes(Vec<u8>),
+    List(Vec<Node>),
+    /// Fields by their numbers.
+    Struct(Vec<(i16, Node)>),
+}
+
+impl Node {
+    pub(super) fn field(&self, id: i16) -> Option<&Self> {
+        match self {
+            Self::Struct(fields) => fields
+                .iter()
+                .find(|(field, _)| *field == id)
+                .map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    /// Returns a number that is not negative.
+    pub(super) fn size(&self, id: i16) -> Option<u64> {
+        self.int(id).and_then(|size| size.try_into().ok())
+    }
+
+    pub(super) fn int(&self, id: i16) -> Option<i64> {
+        match self.field(id)? {
+            Self::Int(_, number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bool(&self, id: i16) -> Option<bool> {
+        match self.field(id)? {
+            Self::Bool(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bytes(&self, id: i16) -> Option<&[u8]> {
+        match self.field(id)? {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns the elements of a list; empty if it is absent.
+    pub(super) fn list(&self, id: i16) -> &[Self] {
+        match self.field(id) {
+            Some(Self::List(nodes)) => nodes,
+            _ => &[],
+        }
+    }
+}
+
 /// Reads the struct with this layout at the start of `bytes`.
-pub(super) fn read(layout: &StructLayout, bytes: impl Read) -> Result<Node, Refused> {
+pub(super) fn read(layout: &StructLayout, bytes: impl Read) -> Result<Node, ReadError> {
     let node = read_any(bytes)?;
     layout.check(&node)?;
     Ok(node)
 }
 
 /// Reads the struct at the start of `bytes`.
-fn read_any(bytes: impl Read) -> Result<Node, Refused> {
-    let mut compact = Compact {
-        bytes,
-        nodes: NODES,
-    };
-    compact.fields(0)
+fn read_any(bytes: impl Read) -> Result<Node, ReadError> {
+    let nodes = NODES;
+    match (Compact { bytes, nodes }).fields(0) {
+        Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(damaged("it ends too early"))
+        }
+        read => read,
+    }
 }
 
 struct Compact<R> {
@@ -33,7 +95,7 @@ struct Compact<R> {
 }
 
 impl<R: Read> Compact<R> {
-    fn fields(&mut self, depth: usize) -> Result<Node, Refused> {
+    fn fields(&mut self, depth: usize) -> Result<Node, ReadError> {
         if depth > DEPTH {
             return Err(nonsense());
         }
@@ -62,7 +124,7 @@ impl<R: Read> Compact<R> {
         }
     }
 
-    fn value(&mut self, kind: u8, depth: usize) -> Result<Node, Refused> {
+    fn value(&mut self, kind: u8, depth: usize) -> Result<Node, ReadError> {
         self.nodes = self.nodes.checked_sub(1).ok_or_else(nonsense)?;
         Ok(match kind {
             3 => Node::Int(8, i64::from(self.byte()?.cast_signed())),
@@ -89,7 +151,7 @@ impl<R: Read> Compact<R> {
         })
     }
 
-    fn elements(&mut self, depth: usize) -> Result<Node, Refused> {
+    fn elements(&mut self, depth: usize) -> Result<Node, ReadError> {
         let byte = self.byte()?;
         let count = match byte >> 4 {
             15 => self.varint()?,
@@ -109,13 +171,13 @@ impl<R: Read> Compact<R> {
         Ok(Node::List(nodes))
     }
 
-    fn byte(&mut self) -> Result<u8, Refused> {
+    fn byte(&mut self) -> Result<u8, ReadError> {
         let mut byte = [0];
         self.bytes.read_exact(&mut byte)?;
         Ok(byte[0])
     }
 
-    fn varint(&mut self) -> Result<u64, Refused> {
+    fn varint(&mut self) -> Result<u64, ReadError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -128,14 +190,14 @@ impl<R: Read> Compact<R> {
     }
 
     /// Reads a zigzag-encoded integer.
-    fn number(&mut self) -> Result<i64, Refused> {
+    fn number(&mut self) -> Result<i64, ReadError> {
         let number = self.varint()?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 }
 
-fn nonsense() -> Refused {
-    Refused::Broken("its structure is invalid".to_owned())
+fn nonsense() -> ReadError {
+    damaged("its structure is invalid")
 }
 
 #[cfg(test)]

@@ -40,11 +40,8 @@ const EACH_KEPT: usize = 100;
 /// reader.
 pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
     let mut package = Package::default();
-    let broken = |why: String| ReadError::Broken {
-        place: None,
-        why,
-        hint: Some("the file is not an export, or was modified: export it again"),
-    };
+    let hint = "the file is not an export, or was modified: export it again";
+    let broken = |why: String| ReadError::broken(None, why, hint);
     zip_structure::check(&mut bytes).map_err(broken)?;
     let Ok(mut archive) = ZipArchive::new(bytes) else {
         return Ok(package);
