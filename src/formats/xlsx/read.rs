@@ -196,11 +196,13 @@ enum UsualEnd {
 /// Reads a sheet of batches.
 struct SheetReader<'a> {
     name: &'a str,
-    guard: SheetGuard<'a>,
+    facts: SheetFacts,
     header: Header,
     row: PlainRow,
     /// The row of the last cell.
     at: Option<u32>,
+    /// The last cell that was checked.
+    last: Option<(u32, u32)>,
     /// The number of rows of batches, including those of the sheets before.
     count: u64,
     info: &'a mut FileInfo,
@@ -215,10 +217,11 @@ impl<'a> SheetReader<'a> {
     ) -> Result<Self, ReadError> {
         Ok(Self {
             name,
-            guard: SheetGuard::new(package, name)?,
+            facts: package.sheet(name).map_err(altered)?,
             header: Header::default(),
             row: PlainRow::default(),
             at: None,
+            last: None,
             count,
             info,
         })
@@ -264,7 +267,7 @@ impl<'a> SheetReader<'a> {
         each: &mut RecordHandler<'_>,
     ) -> Result<UsualEnd, ReadError> {
         let mut passed = 0;
-        let Some(part) = self.guard.facts.part.take() else {
+        let Some(part) = self.facts.part.take() else {
             return Ok(UsualEnd::Passed(passed));
         };
         let Ok(mut archive) = ZipArchive::new(SharedReader::new(file)) else {
@@ -315,24 +318,87 @@ impl<'a> SheetReader<'a> {
             return Ok(ControlFlow::Continue(()));
         }
         self.at = next;
-        if self.header.is_read {
-            self.count += 1;
-            return pass_on(&mut self.row, &self.header, self.count, each);
+        if !self.header.is_read {
+            self.header.is_read = true;
+            self.header.check(self.name, self.info)?;
+            return Ok(ControlFlow::Continue(()));
         }
-        self.header.is_read = true;
-        self.header.check(self.name, self.info)?;
-        Ok(ControlFlow::Continue(()))
+        self.count += 1;
+        let columns = self.header.bits();
+        // A row that was emptied is not a batch.
+        if columns & 1 << BATCH_ID != 0 && self.row.texts.iter().all(Option::is_none) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let record = Record::of_row(&self.row, columns, RecordPlace::Batch(self.count));
+        let flow = each(&record).map_err(ReadError::Aborted);
+        self.row = PlainRow::default();
+        flow
     }
 
+    /// Adds a cell to the header or to the current row.
     fn add(&mut self, place: (u32, u32), value: &DataRef<'_>) -> Result<(), ReadError> {
-        let as_text = || text(FieldType::Text, value).unwrap_or_default();
-        self.guard.check(place, as_text)?;
-        if self.header.is_read {
-            let (row, header) = (&mut self.row, &self.header);
-            add_cell(row, header, self.name, place, value, self.info)
-        } else {
-            self.header.add(place.1, value)
+        let as_text = || text(FieldType::Text, value);
+        self.check_cell(place, || as_text().unwrap_or_default())?;
+        let (sheet, cell) = (self.name, || cell_name(place));
+        if !self.header.is_read {
+            return self.header.add(place.1, value);
         }
+        let Some(column) = self.header.column(place.1) else {
+            if self.header.others.contains(&place.1) || as_text().is_none() {
+                return Ok(());
+            }
+            let cell = cell();
+            return Err(altered(format!(
+                "the sheet `{sheet}` has a value in {cell}, which is not in a column of the header"
+            )));
+        };
+        let Column { name, kind, .. } = COLUMNS[column];
+        let text = text(kind, value);
+        let found = text
+            .as_deref()
+            .and_then(|text| wrong_type(kind, value, text));
+        if let Some(found) = found {
+            let why = format!("`{name}` in {} of the sheet `{sheet}` is {found}", cell());
+            if !is_text(value) || kind == FieldType::Text {
+                return Err(altered(why));
+            }
+            self.info.wrong_type.get_or_insert(why);
+        }
+        self.row.texts[column] = text;
+        Ok(())
+    }
+
+    /// Checks the position of a cell with this text, and the target of its link.
+    fn check_cell(
+        &mut self,
+        place: (u32, u32),
+        text: impl Fn() -> String,
+    ) -> Result<(), ReadError> {
+        let (sheet, cell) = (self.name, || cell_name(place));
+        if self.last.is_some_and(|last| last >= place) {
+            let cell = cell();
+            return Err(altered(format!(
+                "the sheet `{sheet}` has repeated or unordered cells, at {cell}"
+            )));
+        }
+        self.last = Some(place);
+        if !self.facts.links.check(place, &text) {
+            let cell = cell();
+            return Err(altered(format!(
+                "the link in {cell} of the sheet `{sheet}` does not lead to the address in the cell"
+            )));
+        }
+        let is_inside = |[first, last]: &[(u32, u32); 2]| {
+            (first.0..=last.0).contains(&place.0) && (first.1..=last.1).contains(&place.1)
+        };
+        let is_said = self.facts.cells.as_ref().is_none_or(is_inside);
+        if !is_said && !text().is_empty() {
+            let cell = cell();
+            return Err(altered(format!(
+                "the sheet `{sheet}` has a cell outside its declared range: {cell}"
+            )));
+        }
+        Ok(())
     }
 
     /// Checks that people see the value of a cell, or the heading of its column.
@@ -347,14 +413,11 @@ impl<'a> SheetReader<'a> {
             let column = find_column(&text()).filter(|_| !self.header.is_read);
             column.is_some_and(|column| MEANINGS[column].heading() == words)
         };
-        let is_right = match shown {
-            Shown::Words(words) => is_heading(words) || text().is_empty(),
-            shown => is_shown(value, shown),
-        };
-        if is_right {
-            return Ok(());
+        match shown {
+            Shown::Words(words) if is_heading(words) => Ok(()),
+            shown if is_shown(value, shown) => Ok(()),
+            _ => Err(hides_value(self.name, place)),
         }
-        Err(hides_value(self.name, place))
     }
 
     /// Adds a value that has the type of its column, as nearly all have. Returns false if it needs a closer look.
@@ -373,17 +436,16 @@ impl<'a> SheetReader<'a> {
             return Ok(false);
         };
         let days = || text.parse::<f64>().unwrap_or_default();
+        let is_date = formats.is_date(cell.format);
         let value = match (cell.content, kind) {
             (UsualContent::Text { .. }, FieldType::Text) => unescape(&text).into_owned(),
             (UsualContent::Boolean, FieldType::Boolean) => (text == "1").to_string(),
             (UsualContent::Number, FieldType::Integer | FieldType::Decimal)
-                if formats.is_date(cell.format) == Some(false) && is_shortest(&text) =>
+                if is_date == Some(false) && is_shortest(&text) =>
             {
                 text.clone().into_owned()
             }
-            (UsualContent::Number, FieldType::Date)
-                if formats.is_date(cell.format) == Some(true) =>
-            {
+            (UsualContent::Number, FieldType::Date) if is_date == Some(true) => {
                 if formats.has_whole_seconds(cell.format) {
                     instant(usual::whole_second(days()))
                 } else {
@@ -392,15 +454,10 @@ impl<'a> SheetReader<'a> {
             }
             _ => return Ok(false),
         };
-        let is_date = kind == FieldType::Date;
-        let shown = || {
-            if is_date {
-                days().to_string()
-            } else {
-                value.clone()
-            }
-        };
-        self.guard.check(cell.place, shown)?;
+        self.check_cell(cell.place, || match kind {
+            FieldType::Date => days().to_string(),
+            _ => value.clone(),
+        })?;
         self.row.texts[column] = Some(value).filter(|value| !value.is_empty());
         Ok(true)
     }
@@ -410,7 +467,12 @@ impl<'a> SheetReader<'a> {
         if !self.header.is_read {
             self.header.check(self.name, self.info)?;
         }
-        self.guard.finish()?;
+        if !self.facts.links.all_checked() {
+            let sheet = self.name;
+            return Err(altered(format!(
+                "the sheet `{sheet}` has a link without a cell"
+            )));
+        }
         Ok(self.count)
     }
 }
@@ -441,64 +503,6 @@ fn each_cell(
         }
     }
     Ok(())
-}
-
-/// Checks the cells of a sheet one by one: their positions, and the targets of their links.
-struct SheetGuard<'a> {
-    sheet: &'a str,
-    facts: SheetFacts,
-    last: Option<(u32, u32)>,
-}
-
-impl<'a> SheetGuard<'a> {
-    fn new(package: &Package, sheet: &'a str) -> Result<Self, ReadError> {
-        Ok(Self {
-            sheet,
-            facts: package.sheet(sheet).map_err(altered)?,
-            last: None,
-        })
-    }
-
-    /// Checks a cell with this text.
-    fn check(&mut self, place: (u32, u32), text: impl Fn() -> String) -> Result<(), ReadError> {
-        if self.last.is_some_and(|last| last >= place) {
-            return Err(altered(format!(
-                "the sheet `{}` has repeated or unordered cells, at {}",
-                self.sheet,
-                cell_name(place)
-            )));
-        }
-        self.last = Some(place);
-        if !self.facts.links.check(place, &text) {
-            return Err(altered(format!(
-                "the link in {} of the sheet `{}` does not lead to the address in the cell",
-                cell_name(place),
-                self.sheet
-            )));
-        }
-        let is_inside = |[first, last]: &[(u32, u32); 2]| {
-            (first.0..=last.0).contains(&place.0) && (first.1..=last.1).contains(&place.1)
-        };
-        let is_said = self.facts.cells.as_ref().is_none_or(is_inside);
-        if !is_said && !text().is_empty() {
-            return Err(altered(format!(
-                "the sheet `{}` has a cell outside its declared range: {}",
-                self.sheet,
-                cell_name(place)
-            )));
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<(), ReadError> {
-        if self.facts.links.all_checked() {
-            return Ok(());
-        }
-        let sheet = self.sheet;
-        Err(altered(format!(
-            "the sheet `{sheet}` has a link without a cell"
-        )))
-    }
 }
 
 /// Returns the name of a cell, such as `P12`.
@@ -679,58 +683,6 @@ impl Header {
         };
         Err(ReadError::broken(None, why, None))
     }
-}
-
-/// Adds a cell to a row.
-fn add_cell(
-    row: &mut PlainRow,
-    header: &Header,
-    sheet: &str,
-    at: (u32, u32),
-    value: &DataRef<'_>,
-    info: &mut FileInfo,
-) -> Result<(), ReadError> {
-    let Some(column) = header.column(at.1) else {
-        if header.others.contains(&at.1) || text(FieldType::Text, value).is_none() {
-            return Ok(());
-        }
-        let cell = cell_name(at);
-        return Err(altered(format!(
-            "the sheet `{sheet}` has a value in {cell}, which is not in a column of the header"
-        )));
-    };
-    let Column { name, kind, .. } = COLUMNS[column];
-    let text = text(kind, value);
-    if let Some(found) = text
-        .as_deref()
-        .and_then(|text| wrong_type(kind, value, text))
-    {
-        let cell = cell_name(at);
-        let why = format!("`{name}` in {cell} of the sheet `{sheet}` is {found}");
-        if !is_text(value) || kind == FieldType::Text {
-            return Err(altered(why));
-        }
-        info.wrong_type.get_or_insert(why);
-    }
-    row.texts[column] = text;
-    Ok(())
-}
-
-fn pass_on(
-    row: &mut PlainRow,
-    header: &Header,
-    count: u64,
-    each: &mut RecordHandler<'_>,
-) -> Result<ControlFlow<()>, ReadError> {
-    let columns = header.bits();
-    // A row that was emptied is not a batch.
-    if columns & 1 << BATCH_ID != 0 && row.texts.iter().all(Option::is_none) {
-        return Ok(ControlFlow::Continue(()));
-    }
-    let record = Record::of_row(&*row, columns, RecordPlace::Batch(count));
-    let flow = each(&record).map_err(ReadError::Aborted);
-    *row = PlainRow::default();
-    flow
 }
 
 fn broken(error: XlsxError) -> ReadError {

@@ -16,13 +16,13 @@ const EPOCH: i64 = 25_569;
 /// text is wrong only if it is a valid value.
 pub(super) fn wrong_type(kind: FieldType, value: &DataRef<'_>, text: &str) -> Option<&'static str> {
     let is_text = is_text(value);
-    let is_number = matches!(value, DataRef::Int(_) | DataRef::Float(_));
+    let has_digits = matches!(value, DataRef::Int(_) | DataRef::Float(_));
     let is_date = matches!(value, DataRef::DateTime(_) | DataRef::DateTimeIso(_));
     match kind {
         FieldType::Text => (!is_text).then_some("a number, a date or a formula, not text"),
-        FieldType::Integer | FieldType::Decimal if is_number => None,
+        FieldType::Integer | FieldType::Decimal if has_digits => None,
         FieldType::Integer | FieldType::Decimal if is_text => {
-            is_numeric(text).then_some("text, not a number")
+            is_number(text.trim()).then_some("text, not a number")
         }
         FieldType::Integer | FieldType::Decimal => Some("not a number"),
         FieldType::Boolean if matches!(value, DataRef::Bool(_)) => None,
@@ -41,10 +41,6 @@ pub(super) fn wrong_type(kind: FieldType, value: &DataRef<'_>, text: &str) -> Op
 
 pub(super) fn is_text(value: &DataRef<'_>) -> bool {
     matches!(value, DataRef::String(_) | DataRef::SharedString(_))
-}
-
-fn is_numeric(text: &str) -> bool {
-    is_number(text.trim())
 }
 
 /// Returns whether spreadsheets can store an instant in days: from 1900-03-01 on, to the millisecond.

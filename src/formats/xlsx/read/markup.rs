@@ -5,26 +5,17 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-/// Returns the value of an attribute of `tag`, such as `c r="A1" t="s"`; names may have a prefix.
-pub(super) fn attribute(tag: &[u8], name: &str) -> Option<String> {
-    let text = std::str::from_utf8(tag).ok()?;
-    let (_, mut rest) = text.split_once(|letter: char| letter.is_ascii_whitespace())?;
-    loop {
-        let (found, more) = rest.split_once('=')?;
-        let more = more.trim_start();
-        let quote = more
-            .chars()
-            .next()
-            .filter(|letter| matches!(letter, '"' | '\''))?;
-        let (value, more) = more[1..].split_once(quote)?;
-        let found = found.trim();
-        let local = found.rsplit_once(':').map_or(found, |(_, local)| local);
+use super::structure::local;
+
+/// Returns the value of the attribute `name` of a tag with these attributes; names may have a prefix.
+pub(super) fn attribute(tag: &[u8], attributes: &[Attribute], name: &str) -> Option<String> {
+    let is_it = |attribute: &&Attribute| {
+        let found = attribute.name(tag);
         // Namespace declarations do not count.
-        if local == name && !found.starts_with("xmlns") {
-            return Some(unescape(value).into_owned());
-        }
-        rest = more;
-    }
+        local(found) == name.as_bytes() && !found.starts_with(b"xmlns")
+    };
+    let value = attributes.iter().find(is_it)?.value(tag);
+    Some(unescape(std::str::from_utf8(value).ok()?).into_owned())
 }
 
 /// The position of an attribute in its tag.
@@ -133,14 +124,19 @@ mod tests {
 
     #[test]
     fn attributes_are_found_by_their_names() {
+        let attribute = |tag: &[u8], name: &str| {
+            let mut found = Vec::new();
+            find_attributes(tag, &mut found)?;
+            attribute(tag, &found, name)
+        };
         let tag =
-            b"hyperlink xmlns:id='x' ref = \"P2\" r:id='rId1' location=\"a&amp;b&#x21;&#33;\"/>";
+            b"hyperlink xmlns:id='x' ref = \"P2\" r:id='rId1' location=\"a&amp;b&#x21;&#33;\"";
         for (name, value) in [("ref", "P2"), ("id", "rId1"), ("location", "a&b!!")] {
             assert_eq!(attribute(tag, name).as_deref(), Some(value));
         }
         assert_eq!(attribute(tag, "display"), None);
-        assert_eq!(attribute(b"c>", "r"), None);
-        assert_eq!(attribute(b"c r=1>", "r"), None);
+        assert_eq!(attribute(b"c", "r"), None);
+        assert_eq!(attribute(b"c r=1", "r"), None);
         assert_eq!(attribute(b"c r=\"1", "r"), None);
     }
 

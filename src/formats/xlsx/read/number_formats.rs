@@ -5,11 +5,15 @@ use calamine::Style;
 /// The decimals that an export shows: those of the service.
 const DECIMALS: usize = 2;
 
-/// Which formats of cells are dates, as far as exports use them, and which show no fraction of a second.
-pub(super) struct NumberFormats {
-    dates: Vec<Option<bool>>,
-    whole_seconds: Vec<bool>,
-    shown: Vec<Shown>,
+/// The number formats of a workbook.
+pub(super) struct NumberFormats(Vec<NumberFormat>);
+
+struct NumberFormat {
+    /// Whether numbers are dates; `None` if exports do not use it.
+    is_date: Option<bool>,
+    /// Whether it shows no fraction of a second.
+    has_whole_seconds: bool,
+    shown: Shown,
 }
 
 /// What people see of a cell.
@@ -176,48 +180,45 @@ fn shows_value(code: &str) -> bool {
 
 impl NumberFormats {
     pub(super) fn new(styles: &[Style]) -> Self {
-        let is_date = |style: &Style| {
-            let format = style.number_format.as_ref()?;
-            match (format.format_id?, format.format_code.as_str()) {
-                // That is also the code of a number that calamine does not know.
-                (0, "General") | (_, "0" | "0.00" | "@") => Some(false),
-                (_, "yyyy-mm-dd hh:mm:ss" | "yyyy-mm-dd hh:mm:ss.000") => Some(true),
-                _ => None,
+        let format = |style: &Style| {
+            let format = style.number_format.as_ref();
+            let code = format.map(|format| format.format_code.as_str());
+            NumberFormat {
+                is_date: match (format.and_then(|format| format.format_id), code) {
+                    // That is also the code of a number that calamine does not know.
+                    (Some(0), Some("General")) | (Some(_), Some("0" | "0.00" | "@")) => Some(false),
+                    (Some(_), Some("yyyy-mm-dd hh:mm:ss" | "yyyy-mm-dd hh:mm:ss.000")) => {
+                        Some(true)
+                    }
+                    _ => None,
+                },
+                has_whole_seconds: code.is_some_and(|code| !code.contains('0')),
+                shown: code.map_or(Shown::Value, Shown::by),
             }
         };
-        let has_no_fraction = |style: &Style| {
-            let format = style.number_format.as_ref();
-            format.is_some_and(|format| !format.format_code.contains('0'))
-        };
-        let shown = |style: &Style| {
-            let format = style.number_format.as_ref();
-            format.map_or(Shown::Value, |format| Shown::by(&format.format_code))
-        };
-        Self {
-            shown: styles.iter().map(shown).collect(),
-            dates: styles.iter().map(is_date).collect(),
-            whole_seconds: styles.iter().map(has_no_fraction).collect(),
-        }
+        Self(styles.iter().map(format).collect())
+    }
+
+    fn find(&self, format: Option<u32>) -> Option<&NumberFormat> {
+        self.0.get(usize::try_from(format?).ok()?)
     }
 
     /// Returns whether dates in this format show no fraction of a second.
     pub(super) fn has_whole_seconds(&self, format: Option<u32>) -> bool {
-        let format = format.and_then(|format| usize::try_from(format).ok());
-        format.and_then(|format| self.whole_seconds.get(format)) == Some(&true)
+        self.find(format)
+            .is_some_and(|format| format.has_whole_seconds)
     }
 
     /// Returns what people see of a cell in this format.
     pub(super) fn shown(&self, format: Option<u32>) -> &Shown {
-        let format = format.and_then(|format| usize::try_from(format).ok());
-        format
-            .and_then(|format| self.shown.get(format))
-            .unwrap_or(&Shown::Value)
+        self.find(format)
+            .map_or(&Shown::Value, |format| &format.shown)
     }
 
     /// Returns whether numbers in this format are dates; `None` if unknown.
     pub(super) fn is_date(&self, format: Option<u32>) -> Option<bool> {
         match format {
-            Some(format) => *self.dates.get(usize::try_from(format).ok()?)?,
+            Some(_) => self.find(format)?.is_date,
             None => Some(false),
         }
     }

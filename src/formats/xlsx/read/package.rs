@@ -160,8 +160,6 @@ impl Package {
         const BOOK: &str = "xl/workbook.xml";
         /// More than any export has. The archive is opened again for each sheet.
         const MAX_PARTS: usize = 1000;
-        let relations = self.parts.get(&relations_of(BOOK));
-        let relations = relations.map_or(&[][..], |part| &part.relations);
         let is_plain = |relation: &Relation| {
             let mut steps = relation.target.split('/');
             steps.all(|step| !step.is_empty() && !step.starts_with('.') && !step.contains('\\'))
@@ -169,14 +167,20 @@ impl Package {
         let has_texts = self.parts.values().any(|part| part.root == "sst");
         self.parts.len() <= MAX_PARTS
             && self.book().as_deref() == Some(BOOK)
-            && relations.iter().all(is_plain)
+            && self.relations(BOOK).iter().all(is_plain)
             && !has_texts
+    }
+
+    /// Returns the relationships of `part`.
+    fn relations(&self, part: &str) -> &[Relation] {
+        let found = self.parts.get(&relations_of(part));
+        found.map_or(&[], |found| &found.relations)
     }
 
     /// Returns the target of a relationship of `part`.
     fn target(&self, part: &str, id: &str) -> Option<String> {
-        let relations = &self.parts.get(&relations_of(part))?.relations;
-        let relation = relations.iter().find(|relation| relation.id == id)?;
+        let mut relations = self.relations(part).iter();
+        let relation = relations.find(|relation| relation.id == id)?;
         let target = resolve(part, &relation.target);
         self.parts.contains_key(&target).then_some(target)
     }
@@ -188,9 +192,7 @@ impl Package {
     }
 
     fn check_types(&self) -> Result<(), String> {
-        let Some(types) = self.parts.get(TYPES) else {
-            return Ok(());
-        };
+        let types = &self.parts[TYPES];
         let mut known = HashSet::new();
         for (name, kind) in &types.types {
             if !known.insert(name) {
@@ -282,52 +284,36 @@ impl Package {
 
     /// Checks that the styles contain the format of every cell.
     fn check_formats(&self, book: &str) -> Result<(), String> {
-        let last = self
-            .parts
-            .values()
-            .filter_map(|part| part.last_format)
-            .max();
-        let relations = self
-            .parts
-            .get(&relations_of(book))
-            .map_or(&[][..], |part| &part.relations);
-        let styles = relations
-            .iter()
-            .find(|relation| relation.kind.ends_with("/styles"));
+        let last = self.parts.values().filter_map(|part| part.last_format);
+        let mut relations = self.relations(book).iter();
+        let styles = relations.find(|relation| relation.kind.ends_with("/styles"));
         let styles = styles.and_then(|styles| self.parts.get(&resolve(book, &styles.target)));
         let formats = styles.map_or(1, |styles| styles.formats);
-        match last {
-            Some(last) if last >= formats => {
-                Err("the spreadsheet lacks the format of a cell".to_owned())
-            }
-            _ => Ok(()),
+        if last.max() >= Some(formats) {
+            return Err("the spreadsheet lacks the format of a cell".to_owned());
         }
+        Ok(())
     }
 
     /// Checks that texts and formats are where all readers look for them: some go by the name, others by the reference.
     fn check_places(&self, book: &str) -> Result<(), String> {
-        let relations = self.parts.get(&relations_of(book));
-        let relations = relations.map_or(&[][..], |part| &part.relations);
         for (root, kind, place) in [
             ("sst", "/sharedstrings", "xl/sharedstrings.xml"),
             ("styleSheet", "/styles", "xl/styles.xml"),
         ] {
             let parts = self.parts.iter().filter(|(_, part)| part.root == root);
             let names = parts.map(|(name, _)| name.clone());
-            let found = relations
-                .iter()
-                .filter(|relation| relation.kind.ends_with(kind));
-            let targets = found.map(|relation| resolve(book, &relation.target));
+            let found = self.relations(book).iter();
+            let mut found = found.filter(|relation| relation.kind.ends_with(kind));
+            let targets = found
+                .clone()
+                .map(|relation| resolve(book, &relation.target));
             if names.chain(targets).any(|name| name != place) {
                 return Err(format!(
                     "the spreadsheet has its `{root}` in another place than `{place}`"
                 ));
             }
-            if self.parts.contains_key(place)
-                && !relations
-                    .iter()
-                    .any(|relation| relation.kind.ends_with(kind))
-            {
+            if self.parts.contains_key(place) && found.next().is_none() {
                 return Err(format!("nothing in the spreadsheet refers to `{place}`"));
             }
         }
@@ -353,29 +339,23 @@ impl Package {
                 "the sheet `{name}` has merged cells, which hide others"
             ));
         }
-        let cells = match sheet.dimension.as_deref().map(cells_at) {
-            Some(None) => {
-                return Err(format!("the sheet `{name}` has an invalid range"));
-            }
-            Some(cells) => cells,
-            None => None,
-        };
+        let cells = sheet.dimension.as_deref().map(|range| {
+            let invalid = || format!("the sheet `{name}` has an invalid range");
+            cells_at(range).ok_or_else(invalid)
+        });
+        let cells = cells.transpose()?;
         let mut targets = HashMap::new();
-        let relations = self.parts.get(&relations_of(path));
-        let relations = relations.map_or(&[][..], |part| &part.relations);
+        let relations = self.relations(path).iter();
         let relations: HashMap<&str, &Relation> = relations
-            .iter()
             .map(|relation| (relation.id.as_str(), relation))
             .collect();
         for link in &sheet.links {
             let relation = link.relation.as_deref().and_then(|id| relations.get(id));
-            let target =
-                relation
-                    .filter(|relation| relation.is_external)
-                    .map(|relation| match &link.location {
-                        Some(location) => format!("{}#{location}", relation.target),
-                        None => relation.target.clone(),
-                    });
+            let relation = relation.filter(|relation| relation.is_external);
+            let target = relation.map(|relation| match &link.location {
+                Some(location) => format!("{}#{location}", relation.target),
+                None => relation.target.clone(),
+            });
             let cell = cells_at(&link.cells).filter(|[first, last]| first == last);
             let (Some(target), Some([cell, _])) = (target, cell) else {
                 return Err(format!("the sheet `{name}` has a link without a target"));
@@ -394,14 +374,12 @@ impl Package {
 
 /// Rejects defined names that are formulas. Those for filters and printed titles are plain references.
 fn check_name(name: &str, definition: &str) -> Result<(), String> {
-    if name.starts_with("_xlnm.") && !definition.contains(['(', '|', '[']) {
-        return Ok(());
-    }
     let is_reference = definition.split_once('!').is_some_and(|(_, cells)| {
         let is_cell = |letter: char| letter.is_ascii_alphanumeric() || "$:".contains(letter);
-        !definition.contains(['[', '|', '(']) && cells.chars().all(is_cell)
+        cells.chars().all(is_cell)
     });
-    if is_reference {
+    let is_usual = name.starts_with("_xlnm.") || is_reference;
+    if is_usual && !definition.contains(['(', '|', '[']) {
         return Ok(());
     }
     Err(format!(

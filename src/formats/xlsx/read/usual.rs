@@ -11,6 +11,7 @@ use memchr::{memchr, memchr2, memmem};
 
 use super::markup;
 use super::number_formats::NumberFormats;
+use super::wellformed::is_value;
 
 /// The bytes to read at once, and the most that a cell may have.
 const BUFFER: usize = 256 << 10;
@@ -59,11 +60,9 @@ impl UsualCell {
         if row > ROWS || column > COLUMNS {
             return None;
         }
-        let format = match scan.skip(b" s=\"") {
-            Some(()) => Some(scan.digits()?),
-            None => None,
-        };
-        if format.is_some() {
+        let mut format = None;
+        if scan.skip(b" s=\"").is_some() {
+            format = Some(scan.digits()?);
             scan.skip(b"\"")?;
         }
         let (content, tag_end) = scan.content()?;
@@ -71,12 +70,10 @@ impl UsualCell {
         let end = match content {
             UsualContent::Empty => start,
             UsualContent::Number => start + number_length(&bytes[start..])?,
-            UsualContent::Boolean => start + 1,
+            UsualContent::Boolean if matches!(bytes.get(start)?, b'0' | b'1') => start + 1,
+            UsualContent::Boolean => return None,
             UsualContent::Text { .. } => start + memchr(b'<', &bytes[start..])?,
         };
-        if content == UsualContent::Boolean && !matches!(bytes.get(start)?, b'0' | b'1') {
-            return None;
-        }
         scan.at = end;
         match content {
             UsualContent::Empty => {}
@@ -166,22 +163,8 @@ pub(super) fn next_row(bytes: &[u8]) -> Option<usize> {
 
 /// Returns whether every reference to a character is one that all readers know, and no line break needs a change.
 fn has_plain_references(text: &str) -> bool {
-    let is_plain = |rest: &str| {
-        let Some((name, _)) = rest.split_once(';') else {
-            return false;
-        };
-        match name.strip_prefix('#') {
-            Some(code) => {
-                let hexadecimal = code.strip_prefix('x').filter(|digits| !digits.is_empty());
-                hexadecimal.map_or_else(
-                    || !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()),
-                    |digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
-                )
-            }
-            None => matches!(name, "amp" | "lt" | "gt" | "quot" | "apos"),
-        }
-    };
-    !text.contains('\r') && text.split('&').skip(1).all(is_plain)
+    // Some readers take a sign for part of the number.
+    is_value(text.as_bytes()) && !["\r", "&#+", "&#x+"].iter().any(|odd| text.contains(odd))
 }
 
 /// Returns the length of a number at the start of `bytes`, such as `-12.5`; `None` if it is another one.

@@ -80,7 +80,7 @@ impl WellFormed {
             Err(error) => (error.error_len().is_none(), error.valid_up_to()),
         };
         self.partial.drain(..rest);
-        if is_cut { Ok(()) } else { Err(broken()) }
+        expect(is_cut)
     }
 
     /// Returns whether the next tag or text is directly in a row of a sheet.
@@ -96,11 +96,7 @@ impl WellFormed {
         const MARK: &[u8] = "\u{feff}".as_bytes();
         if self.open.is_empty() {
             let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
-            return bytes
-                .trim_ascii()
-                .is_empty()
-                .then_some(())
-                .ok_or_else(broken);
+            return expect(bytes.trim_ascii().is_empty());
         }
         let element = self.open.last().map(|&start| &self.names[start..]);
         if matches!(element, Some(b"dcterms:created" | b"dcterms:modified"))
@@ -121,7 +117,7 @@ impl WellFormed {
             let byte = bytes[0];
             bytes = &bytes[1..];
             if byte == b';' {
-                is_reference(reference).then_some(()).ok_or_else(broken)?;
+                expect(is_reference(reference))?;
                 self.reference = None;
             } else if reference.len() < REFERENCE {
                 reference.push(byte);
@@ -136,7 +132,8 @@ impl WellFormed {
     pub(super) fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
         self.check(tag).ok_or_else(broken)?;
         if self.has_unknown {
-            return Err(unknown());
+            let why = "has an element, an attribute or a value that an export never has there";
+            return Err(why.to_owned());
         }
         Ok(())
     }
@@ -213,12 +210,10 @@ impl WellFormed {
     }
 
     fn is_declared(&self, name: &[u8]) -> bool {
-        let Some(colon) = memchr::memchr(b':', name) else {
-            return true;
-        };
-        let prefix = &name[..colon];
-        matches!(prefix, b"xml" | b"xmlns")
-            || self.prefixes.iter().any(|(known, _)| known == prefix)
+        match prefix(name) {
+            b"" | b"xml" | b"xmlns" => true,
+            prefix => self.prefixes.iter().any(|(known, _)| known == prefix),
+        }
     }
 
     /// Checks that the last tag, an element with this name, is what readers take it for.
@@ -284,7 +279,7 @@ impl WellFormed {
                 }
             });
         let is_first = !self.has_root && self.open.is_empty();
-        (is_sound && is_first).then_some(()).ok_or_else(broken)
+        expect(is_sound && is_first)
     }
 
     /// Checks that every element is closed at the end.
@@ -293,7 +288,7 @@ impl WellFormed {
             && self.open.is_empty()
             && self.reference.is_none()
             && self.partial.is_empty();
-        is_done.then_some(()).ok_or_else(broken)
+        expect(is_done)
     }
 }
 
@@ -301,8 +296,8 @@ fn broken() -> String {
     "is not well-formed XML".to_owned()
 }
 
-fn unknown() -> String {
-    "has an element, an attribute or a value that an export never has there".to_owned()
+fn expect(is_sound: bool) -> Result<(), String> {
+    is_sound.then_some(()).ok_or_else(broken)
 }
 
 /// Returns the prefix of a name; empty if it has none.
@@ -330,16 +325,16 @@ fn is_name(name: &[u8]) -> bool {
         })
 }
 
-fn is_value(value: &[u8]) -> bool {
+/// Returns whether every `&` starts a valid reference, and nothing starts a tag.
+pub(super) fn is_value(value: &[u8]) -> bool {
     if memchr::memchr2(b'<', b'&', value).is_none() {
         return true;
     }
-    let mut pieces = value.split(|byte| *byte == b'&');
-    pieces.next();
     let is_sound = |piece: &[u8]| {
         let end = memchr::memchr(b';', piece);
         end.is_some_and(|end| is_reference(&piece[..end]))
     };
+    let mut pieces = value.split(|byte| *byte == b'&').skip(1);
     !value.contains(&b'<') && pieces.all(is_sound)
 }
 
@@ -360,10 +355,6 @@ fn is_reference(name: &[u8]) -> bool {
 
 /// Checks that the prefixes of a part have their usual namespaces.
 fn check_namespaces(root: &[u8], tag: &[u8], attributes: &[Attribute]) -> Option<()> {
-    let (prefix, local) = match memchr::memchr(b':', root) {
-        Some(colon) => (&root[..colon], &root[colon + 1..]),
-        None => (&b""[..], root),
-    };
     let namespace = |prefix: &[u8]| {
         let name = match prefix {
             b"" => b"xmlns".to_vec(),
@@ -373,8 +364,8 @@ fn check_namespaces(root: &[u8], tag: &[u8], attributes: &[Attribute]) -> Option
         let found = attributes.find(|other| other.name(tag) == name);
         found.and_then(|found| std::str::from_utf8(found.value(tag)).ok())
     };
-    let own = namespace(prefix).unwrap_or_default();
-    let is_own = match local {
+    let own = namespace(prefix(root)).unwrap_or_default();
+    let is_own = match local(root) {
         b"workbook" | b"worksheet" => MAIN.contains(&own),
         b"styleSheet" | b"sst" => own.is_empty() || MAIN.contains(&own),
         b"Relationships" => own == "http://schemas.openxmlformats.org/package/2006/relationships",

@@ -51,7 +51,7 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
         let part = archive
             .by_index(place)
             .map_err(|error| broken(format!("the spreadsheet cannot be unpacked: {error}")))?;
-        let name = part_name(&part);
+        let name = normalized(part.name_raw());
         let is_sheet = name.contains("worksheets/") && !name.contains("/_rels/");
         let limits = ZipLimits {
             bytes: if is_sheet { total } else { PART },
@@ -75,10 +75,6 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
 }
 
 /// Returns the name of a part in lower case.
-fn part_name(part: &ZipFile<'_, impl Read>) -> String {
-    normalized(part.name_raw())
-}
-
 fn normalized(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     name.to_lowercase().replace('\\', "/")
@@ -407,7 +403,7 @@ impl Measure {
         if matches!(self.part.root.as_str(), "worksheet" | "sst") {
             self.texts_in_cell.add(tag, local)?;
         }
-        let get = |name: &str| attribute(tag, name);
+        let get = |name: &str| attribute(tag, self.xml.attributes(), name);
         let is_kept = match (self.part.root.as_str(), local) {
             ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => {
                 return Err("has a formula".to_owned());
