@@ -36,18 +36,15 @@ pub(crate) fn new_writer(
         _ => {}
     }
     Ok(match format {
-        Format::Json => Box::new(Json::array(output, options.fields, options.numbers)),
-        Format::Ndjson => Box::new(Json::lines(output, options.fields, options.numbers)),
-        Format::Csv => Box::new(Csv::new(
-            output,
-            options.fields,
-            Dialect::new(&options.csv, b',')?,
-        )),
-        Format::Tsv => Box::new(Csv::new(
-            output,
-            options.fields,
-            Dialect::new(&options.csv, b'\t')?,
-        )),
+        Format::Json | Format::Ndjson => {
+            let is_array = format == Format::Json;
+            Box::new(Json::new(output, options.fields, options.numbers, is_array))
+        }
+        Format::Csv | Format::Tsv => {
+            let delimiter = if format == Format::Csv { b',' } else { b'\t' };
+            let dialect = Dialect::new(&options.csv, delimiter)?;
+            Box::new(Csv::new(output, options.fields, dialect))
+        }
         Format::Table => Box::new(Table::new(output, options)),
         Format::Parquet => Box::new(Parquet::new(
             output,
@@ -57,12 +54,7 @@ pub(crate) fn new_writer(
         )?),
         Format::Sqlite => Box::new(Sqlite::new(output, &options.fields)?),
         Format::Xlsx => Box::new(Xlsx::new(output, options)?),
-        Format::Singer => Box::new(Singer::new(
-            output,
-            options.fields,
-            options.extracted,
-            options.bookmark,
-        )?),
+        Format::Singer => Box::new(Singer::new(output, options)?),
         // Rows go to the server, not to a file.
         Format::Postgres => {
             let why = "a PostgreSQL table is not written as a file";

@@ -35,5 +35,6 @@ pub(crate) use create::{check_options, new_writer};
 pub(crate) use format::Format;
 pub(crate) use summary::{CropName, CropRow, CropSummary};
 pub(crate) use writer::{
-    BatchWriter, ExportInfo, ExportOutcome, LEFT_OUT_LIMIT, LeftOut, WriterOptions, WriterReport,
+    BatchWriter, ExportInfo, ExportOutcome, Finished, LEFT_OUT_LIMIT, LeftOut, WriterOptions,
+    WriterReport,
 };

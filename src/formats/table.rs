@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{BatchWriter, ExportOutcome, WriterOptions, WriterReport};
+use super::{BatchWriter, ExportOutcome, Finished, WriterOptions, WriterReport};
 use crate::batch::{BATCH_NAME, Batch, COLUMNS, CREATION_DATE, FieldType, WARNINGS};
 use crate::error::Failure;
 use crate::storage::EncodedOutput;
@@ -34,18 +34,15 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(output: EncodedOutput, options: WriterOptions) -> Self {
-        let widths = options
-            .fields
-            .columns
-            .iter()
-            .map(|&column| COLUMNS[column].label.width())
-            .collect();
+        let columns = options.fields.columns.iter();
         Self {
             output,
+            widths: columns
+                .map(|&column| COLUMNS[column].label.width())
+                .collect(),
             options,
             text: String::new(),
             ends: Vec::new(),
-            widths,
         }
     }
 
@@ -119,11 +116,8 @@ fn shown_value(batch: &Batch, column: usize, narrow: bool) -> String {
             format!("{} {}", &text[..10], &text[11..19])
         }
         FieldType::Boolean if column == WARNINGS => {
-            if text == "true" {
-                "!".to_owned()
-            } else {
-                String::new()
-            }
+            let mark = if text == "true" { "!" } else { "" };
+            mark.to_owned()
         }
         FieldType::Text if narrow => shorten(&text::one_line(&text), TEXT_WIDTH).into_owned(),
         _ => text::one_line(&text).into_owned(),
@@ -142,10 +136,7 @@ impl BatchWriter for Table {
         Ok(())
     }
 
-    fn finish(
-        mut self: Box<Self>,
-        _: &ExportOutcome<'_>,
-    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+    fn finish(mut self: Box<Self>, _: &ExportOutcome<'_>) -> Finished {
         let shown = self.shown();
         let columns = &self.options.fields.columns;
         let mut text = String::new();
@@ -166,12 +157,10 @@ impl BatchWriter for Table {
             self.push_line(&mut text, &shown, cell);
             self.output.write_all(text.as_bytes())?;
         }
-        Ok((
-            self.output,
-            WriterReport {
-                hidden_columns,
-                ..WriterReport::default()
-            },
-        ))
+        let report = WriterReport {
+            hidden_columns,
+            ..WriterReport::default()
+        };
+        Ok((self.output, report))
     }
 }

@@ -21,11 +21,11 @@ pub(crate) trait BatchWriter: Send {
     }
 
     /// Completes the output. A writer that is dropped instead publishes no file and leaves a JSON array open.
-    fn finish(
-        self: Box<Self>,
-        outcome: &ExportOutcome<'_>,
-    ) -> Result<(EncodedOutput, WriterReport), Failure>;
+    fn finish(self: Box<Self>, outcome: &ExportOutcome<'_>) -> Finished;
 }
+
+/// A complete output that is not published yet, and the report of its writer.
+pub(crate) type Finished = Result<(EncodedOutput, WriterReport), Failure>;
 
 /// What is known about an export once all batches have arrived.
 #[derive(Clone, Copy, Default)]

@@ -13,7 +13,7 @@ use super::excel_dates::{looks_like_one, to_excel};
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::error::Failure;
-use crate::formats::{BatchWriter, ExportOutcome, LeftOut, WriterReport};
+use crate::formats::{BatchWriter, ExportOutcome, Finished, LeftOut, WriterReport};
 use crate::storage::EncodedOutput;
 
 pub(crate) struct Csv {
@@ -32,6 +32,7 @@ struct Row {
     dialect: Dialect,
     /// Every cell ends with a delimiter.
     bytes: Vec<u8>,
+    /// Cells that would run as formulas, unless the dialect makes them harmless.
     formula_cells: u64,
 }
 
@@ -154,7 +155,8 @@ impl Row {
             }
             // An invalid number is text, too.
             kind if kind == FieldType::Text || batch.typed(column).is_none() => {
-                self.formula_cells += u64::from(text.starts_with(FORMULA));
+                let is_formula = !self.dialect.excel && text.starts_with(FORMULA);
+                self.formula_cells += u64::from(is_formula);
                 // Text that already has an apostrophe gets another, so that readers can undo it.
                 if self.dialect.excel && text.trim_start_matches('\'').starts_with(FORMULA) {
                     Cow::Owned(format!("'{text}"))
@@ -194,17 +196,10 @@ impl BatchWriter for Csv {
         self.output.flush()
     }
 
-    fn finish(
-        mut self: Box<Self>,
-        _: &ExportOutcome<'_>,
-    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+    fn finish(mut self: Box<Self>, _: &ExportOutcome<'_>) -> Finished {
         self.write_header()?;
         let report = WriterReport {
-            formula_cells: if self.row.dialect.excel {
-                0
-            } else {
-                self.row.formula_cells
-            },
+            formula_cells: self.row.formula_cells,
             left_out: self.left_out.names(),
             ..WriterReport::default()
         };

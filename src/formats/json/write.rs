@@ -4,7 +4,7 @@ use super::object::Objects;
 use crate::batch::Batch;
 use crate::batch::filter::Fields;
 use crate::error::Failure;
-use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
+use crate::formats::{BatchWriter, ExportOutcome, Finished, WriterReport};
 use crate::storage::EncodedOutput;
 
 pub(crate) struct Json {
@@ -16,19 +16,12 @@ pub(crate) struct Json {
 }
 
 impl Json {
-    pub(crate) fn array(output: EncodedOutput, fields: Fields, numbers: bool) -> Self {
+    pub(crate) fn new(output: EncodedOutput, fields: Fields, numbers: bool, array: bool) -> Self {
         Self {
             output,
             objects: Objects::new(fields, numbers, false),
-            array: true,
+            array,
             any: false,
-        }
-    }
-
-    pub(crate) fn lines(output: EncodedOutput, fields: Fields, numbers: bool) -> Self {
-        Self {
-            array: false,
-            ..Self::array(output, fields, numbers)
         }
     }
 }
@@ -42,21 +35,17 @@ impl BatchWriter for Json {
         self.any = true;
         let object = self.objects.object(batch);
         self.output.write_all(object.as_bytes())?;
-        if self.array {
-            Ok(())
-        } else {
-            self.output.write_all(b"\n")
+        if !self.array {
+            self.output.write_all(b"\n")?;
         }
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
         self.output.flush()
     }
 
-    fn finish(
-        mut self: Box<Self>,
-        _: &ExportOutcome<'_>,
-    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+    fn finish(mut self: Box<Self>, _: &ExportOutcome<'_>) -> Finished {
         if self.array {
             self.output
                 .write_all(if self.any { b"\n]\n" } else { b"[]\n" })?;

@@ -20,7 +20,7 @@ use crate::batch::digest;
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS};
 use crate::error::{self, Failure};
-use crate::formats::{BatchWriter, ExportInfo, ExportOutcome, WriterReport};
+use crate::formats::{BatchWriter, ExportInfo, ExportOutcome, Finished, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::text;
 use column_buffer::{ColumnBuffer, Inexact};
@@ -119,10 +119,7 @@ impl BatchWriter for Parquet {
         Ok(())
     }
 
-    fn finish(
-        self: Box<Self>,
-        outcome: &ExportOutcome<'_>,
-    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+    fn finish(self: Box<Self>, outcome: &ExportOutcome<'_>) -> Finished {
         let mut metadata = self.metadata;
         if let Some(digest) = outcome.digest {
             metadata.push(("trayscan.batches", digest.count().to_string()));

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType, Timestamp};
-use crate::error::{self, Failure};
+use crate::error::Failure;
 use crate::formats::json::object::Objects;
-use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
+use crate::formats::{BatchWriter, ExportOutcome, Finished, WriterOptions, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::text;
 
@@ -33,19 +32,11 @@ pub(crate) struct Singer {
 }
 
 impl Singer {
-    /// Starts a stream of batches that were `extracted` at that time, after a run with the bookmark `earlier`.
-    pub(crate) fn new(
-        output: EncodedOutput,
-        fields: Fields,
-        extracted: String,
-        earlier: Option<String>,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn new(output: EncodedOutput, options: WriterOptions) -> Result<Self, Failure> {
+        let (fields, extracted) = (options.fields, options.extracted);
         if !fields.columns.contains(&BATCH_ID) {
-            return Err(Failure::new(
-                error::Kind::Usage,
-                "singer needs `batch_id`: targets identify batches by it",
-            )
-            .hint("add it to `--fields`"));
+            let message = "singer needs `batch_id`: targets identify batches by it";
+            return Err(Failure::usage(message, "add it to `--fields`"));
         }
         Ok(Self {
             output,
@@ -55,8 +46,8 @@ impl Singer {
             record_start: format!(r#"{{"type":"RECORD","stream":"{STREAM}","record":"#),
             record_end: format!(",\"time_extracted\":\"{extracted}\"}}\n"),
             extracted,
-            latest: earlier.clone(),
-            earlier,
+            latest: options.bookmark.clone(),
+            earlier: options.bookmark,
         })
     }
 
@@ -65,23 +56,18 @@ impl Singer {
         if std::mem::replace(&mut self.is_started, true) {
             return Ok(());
         }
-        let properties: Map<String, Value> = self
-            .columns
-            .iter()
-            .map(|&column| (COLUMNS[column].name.to_owned(), schema(column)))
+        let columns = self.columns.iter().copied();
+        let properties: Map<String, Value> = columns
+            .map(|column| (COLUMNS[column].name.to_owned(), schema(column)))
             .collect();
-        let bookmarks: Vec<&str> = self
-            .columns
-            .iter()
-            .filter(|&&column| column == CREATION_DATE)
-            .map(|&column| COLUMNS[column].name)
-            .collect();
+        let has_date = self.columns.contains(&CREATION_DATE);
+        let bookmarks = has_date.then_some(COLUMNS[CREATION_DATE].name);
         self.write_message(&json!({
             "type": "SCHEMA",
             "stream": STREAM,
             "schema": {"type": "object", "properties": properties},
             "key_properties": [COLUMNS[BATCH_ID].name],
-            "bookmark_properties": bookmarks,
+            "bookmark_properties": bookmarks.as_slice(),
         }))
     }
 
@@ -125,10 +111,7 @@ impl BatchWriter for Singer {
     }
 
     /// Writes the state after the last batch: a run that stops earlier has no state.
-    fn finish(
-        mut self: Box<Self>,
-        outcome: &ExportOutcome<'_>,
-    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+    fn finish(mut self: Box<Self>, outcome: &ExportOutcome<'_>) -> Finished {
         self.write_schema()?;
         let bookmark = if outcome.is_cut {
             // `--limit` may have left out batches that are older than the latest one.
@@ -166,12 +149,8 @@ impl SingerState {
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| {
-            Failure::new(
-                error::Kind::Usage,
-                format!("cannot read the state file `{name}`"),
-            )
-            .caused_by(error)
-            .hint("for a first run, pass an empty file")
+            let message = format!("cannot read the state file `{name}`");
+            Failure::usage(message, "for a first run, pass an empty file").caused_by(error)
         })?;
         let last = text.lines().rev().find(|line| !line.trim().is_empty());
         // A file that was formatted for people may have its object on several lines.
@@ -196,8 +175,8 @@ impl SingerState {
                     "`{name}` is a state with the replication key {}, not `{key}`",
                     text::brief(&other.to_string())
                 );
-                return Err(Failure::new(error::Kind::Usage, message)
-                    .hint("it may be from another tap; for a first run, pass an empty file"));
+                let hint = "it may be from another tap; for a first run, pass an empty file";
+                return Err(Failure::usage(message, hint));
             }
         }
         let bookmark = match &bookmarks[STREAM]["replication_key_value"] {
@@ -222,9 +201,8 @@ impl SingerState {
 }
 
 fn no_state(path: &Path) -> Failure {
-    Failure::new(
-        error::Kind::Usage,
+    Failure::usage(
         format!("`{}` is not a state of `-f singer`", path.display()),
+        "the file must contain the last STATE that a target emitted: {\"bookmarks\": …}",
     )
-    .hint("the file must contain the last STATE that a target emitted: {\"bookmarks\": …}")
 }

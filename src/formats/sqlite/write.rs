@@ -9,7 +9,7 @@ use crate::batch::{
     BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, FieldType, exact_float,
 };
 use crate::error::{Failure, Kind};
-use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
+use crate::formats::{BatchWriter, ExportOutcome, Finished, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::storage::sqlite::{connect, io_error};
 use crate::text;
@@ -22,7 +22,11 @@ const EXTRA: &str = "extra";
 
 pub(crate) struct Sqlite {
     /// Must be closed before its file is published or removed.
-    database: ExportDatabase,
+    db: Connection,
+    insert: String,
+    columns: Vec<usize>,
+    /// Whether unknown fields go into a column of their own.
+    has_extra: bool,
     output: EncodedOutput,
 }
 
@@ -30,85 +34,15 @@ impl Sqlite {
     pub(crate) fn new(mut output: EncodedOutput, fields: &Fields) -> Result<Self, Failure> {
         output.expect_database()?;
         let path = output.write_by_path()?;
-        let database = ExportDatabase::create(&path, &fields.columns, !fields.named);
-        let database = database.map_err(|error| output.failure(io_error(error)))?;
-        Ok(Self { database, output })
-    }
-}
-
-impl BatchWriter for Sqlite {
-    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let added = self.database.add(batch);
-        let added = added.map_err(|error| self.output.failure(io_error(error)))?;
-        added.map_err(|column| {
-            let name = COLUMNS[column].name;
-            let value = batch.plain(column).unwrap_or_default();
-            Failure::new(
-                Kind::Protocol,
-                format!(
-                    "batch `{}`: `{name}` is {}, which SQLite cannot keep exactly",
-                    text::brief(&batch.id()),
-                    text::brief(&value)
-                ),
-            )
-            .hint(
-                "leave the field out with `--fields`, or write json or csv, which keep every digit",
-            )
-        })
-    }
-
-    fn finish(
-        self: Box<Self>,
-        _: &ExportOutcome<'_>,
-    ) -> Result<(EncodedOutput, WriterReport), Failure> {
-        let Self {
-            database,
-            mut output,
-        } = *self;
-        let finished = database.finish();
-        finished.map_err(|error| output.failure(io_error(error)))?;
-        Ok((output, WriterReport::default()))
-    }
-}
-
-/// A database that is being written.
-struct ExportDatabase {
-    db: Connection,
-    insert: String,
-    columns: Vec<usize>,
-    /// Whether unknown fields go into a column of their own.
-    has_extra: bool,
-}
-
-impl ExportDatabase {
-    /// Creates a database with these columns in the empty file at `path`. It needs no journal: the file is
-    /// published complete or not at all.
-    fn create(path: &Path, columns: &[usize], has_extra: bool) -> rusqlite::Result<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = connect(path, flags)?;
-        db.pragma_update(None, "journal_mode", "OFF")?;
-        db.pragma_update(None, "synchronous", "OFF")?;
-        db.pragma_update(None, "cache_size", -CACHE)?;
-        let mut definitions: Vec<String> = columns.iter().copied().map(column_definition).collect();
-        let mut names: Vec<&str> = columns.iter().map(|&column| COLUMNS[column].name).collect();
-        if has_extra {
-            definitions.push(format!("{EXTRA} TEXT"));
-            names.push(EXTRA);
-        }
-        let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
-        db.execute_batch(&format!(
-            "BEGIN; CREATE TABLE batches (\n    {}\n) STRICT",
-            definitions.join(",\n    ")
-        ))?;
+        let has_extra = !fields.named;
+        let created = create(&path, &fields.columns, has_extra);
+        let (db, insert) = created.map_err(|error| output.failure(io_error(error)))?;
         Ok(Self {
             db,
-            insert: format!(
-                "INSERT INTO batches ({}) VALUES ({})",
-                names.join(", "),
-                places.join(", ")
-            ),
-            columns: columns.to_vec(),
+            insert,
+            columns: fields.columns.clone(),
             has_extra,
+            output,
         })
     }
 
@@ -127,25 +61,82 @@ impl ExportDatabase {
         insert.raw_execute()?;
         Ok(Ok(()))
     }
+}
 
-    /// Creates the indexes, and commits the only transaction.
-    fn finish(self) -> rusqlite::Result<()> {
-        // Frees the cache first, so that sorting does not need memory on top of it.
-        self.db.release_memory()?;
-        for (column, kind) in [
-            (BATCH_ID, "UNIQUE INDEX"),
-            (CREATION_DATE, "INDEX"),
-            (CROP_TYPE, "INDEX"),
-        ] {
-            if self.columns.contains(&column) {
-                let name = COLUMNS[column].name;
-                let sql = format!("CREATE {kind} batches_by_{name} ON batches ({name})");
-                self.db.execute_batch(&sql)?;
-            }
-        }
-        self.db.execute_batch("COMMIT")?;
-        self.db.close().map_err(|(_, error)| error)
+impl BatchWriter for Sqlite {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let added = self.add(batch);
+        let added = added.map_err(|error| self.output.failure(io_error(error)))?;
+        added.map_err(|column| {
+            let name = COLUMNS[column].name;
+            let value = batch.plain(column).unwrap_or_default();
+            Failure::new(
+                Kind::Protocol,
+                format!(
+                    "batch `{}`: `{name}` is {}, which SQLite cannot keep exactly",
+                    text::brief(&batch.id()),
+                    text::brief(&value)
+                ),
+            )
+            .hint(
+                "leave the field out with `--fields`, or write json or csv, which keep every digit",
+            )
+        })
     }
+
+    fn finish(self: Box<Self>, _: &ExportOutcome<'_>) -> Finished {
+        let mut output = self.output;
+        let finished = finish(self.db, &self.columns);
+        finished.map_err(|error| output.failure(io_error(error)))?;
+        Ok((output, WriterReport::default()))
+    }
+}
+
+/// Creates a database with these columns in the empty file at `path`; returns the statement that inserts a row, too. It
+/// needs no journal: the file is published complete or not at all.
+fn create(
+    path: &Path,
+    columns: &[usize],
+    has_extra: bool,
+) -> rusqlite::Result<(Connection, String)> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = connect(path, flags)?;
+    db.pragma_update(None, "journal_mode", "OFF")?;
+    db.pragma_update(None, "synchronous", "OFF")?;
+    db.pragma_update(None, "cache_size", -CACHE)?;
+    let mut definitions: Vec<String> = columns.iter().copied().map(column_definition).collect();
+    let mut names: Vec<&str> = columns.iter().map(|&column| COLUMNS[column].name).collect();
+    if has_extra {
+        definitions.push(format!("{EXTRA} TEXT"));
+        names.push(EXTRA);
+    }
+    let definitions = definitions.join(",\n    ");
+    db.execute_batch(&format!(
+        "BEGIN; CREATE TABLE batches (\n    {definitions}\n) STRICT"
+    ))?;
+    let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
+    let (names, places) = (names.join(", "), places.join(", "));
+    let insert = format!("INSERT INTO batches ({names}) VALUES ({places})");
+    Ok((db, insert))
+}
+
+/// Creates the indexes, and commits the only transaction.
+fn finish(db: Connection, columns: &[usize]) -> rusqlite::Result<()> {
+    // Frees the cache first, so that sorting does not need memory on top of it.
+    db.release_memory()?;
+    for (column, kind) in [
+        (BATCH_ID, "UNIQUE INDEX"),
+        (CREATION_DATE, "INDEX"),
+        (CROP_TYPE, "INDEX"),
+    ] {
+        if columns.contains(&column) {
+            let name = COLUMNS[column].name;
+            let sql = format!("CREATE {kind} batches_by_{name} ON batches ({name})");
+            db.execute_batch(&sql)?;
+        }
+    }
+    db.execute_batch("COMMIT")?;
+    db.close().map_err(|(_, error)| error)
 }
 
 /// Binds the value of `column`; returns false if it is a number that cannot be stored exactly.

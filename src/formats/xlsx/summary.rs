@@ -31,7 +31,7 @@ pub(super) const FIRST_SCAN: &str = "First scan";
 pub(super) const LAST_SCAN: &str = "Last scan";
 pub(super) const VERDICT: &str = "Verdict";
 
-/// A row of the sheet after the header.
+/// A row of the sheet after the header; it may be empty.
 pub(super) struct SummaryRow {
     pub(super) kind: RowKind,
     pub(super) cells: Vec<SummaryCell>,
@@ -85,37 +85,33 @@ impl fmt::Display for SummaryCell {
     }
 }
 
-/// Returns the rows of the sheet after the header; `None` is an empty one.
-pub(super) fn summary_rows(summary: &CropSummary) -> Vec<Option<SummaryRow>> {
+/// Returns the rows of the sheet after the header.
+pub(super) fn summary_rows(summary: &CropSummary) -> Vec<SummaryRow> {
     let text = |kind, text: &str| SummaryRow {
         kind,
         cells: vec![SummaryCell::Text(text.to_owned())],
     };
     if summary.crops.is_empty() {
-        return vec![Some(text(RowKind::Aside, "no batches"))];
+        return vec![text(RowKind::Aside, "no batches")];
     }
-    let mut rows: Vec<Option<SummaryRow>> = Vec::new();
-    for crop in &summary.crops {
+    let crops = summary.crops.iter().map(|crop| {
         let (name, kind) = label(&crop.name);
-        rows.push(Some(figures(kind, name, crop)));
-    }
+        figures(kind, name, crop)
+    });
+    let empty = SummaryRow {
+        kind: RowKind::Note,
+        cells: Vec::new(),
+    };
     let total = figures(RowKind::Total, "All crops".to_owned(), &summary.total);
-    rows.extend([Some(total), None]);
-    rows.extend(
-        summary
-            .notes
-            .iter()
-            .map(|note| Some(text(RowKind::Note, note))),
-    );
-    rows
+    let notes = summary.notes.iter().map(|note| text(RowKind::Note, note));
+    crops.chain([total, empty]).chain(notes).collect()
 }
 
 /// Returns all cells of the sheet that are not blank, by row and column.
 pub(super) fn summary_cells(summary: &CropSummary) -> BTreeMap<(u32, u32), SummaryCell> {
     let heading = |(title, _): (&str, f64)| SummaryCell::Text(title.to_owned());
     let header = COLUMNS.map(heading).to_vec();
-    let rows = summary_rows(summary).into_iter();
-    let rows = rows.map(|row| row.map_or_else(Vec::new, |row| row.cells));
+    let rows = summary_rows(summary).into_iter().map(|row| row.cells);
     let mut cells = BTreeMap::new();
     for (row, line) in (0..).zip([header].into_iter().chain(rows)) {
         cells.extend((0..).zip(line).map(|(column, cell)| ((row, column), cell)));

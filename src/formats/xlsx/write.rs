@@ -33,7 +33,7 @@ use crate::batch::filter::Fields;
 use crate::batch::{BATCH_NAME, Batch, COLUMNS, FieldType, MEANINGS, Timestamp, WARNINGS};
 use crate::error::{self, Failure};
 use crate::formats::{
-    BatchWriter, ExportInfo, ExportOutcome, LeftOut, WriterOptions, WriterReport,
+    BatchWriter, ExportInfo, ExportOutcome, Finished, LeftOut, WriterOptions, WriterReport,
 };
 use crate::storage::EncodedOutput;
 use crate::terminal;
@@ -115,7 +115,7 @@ impl Xlsx {
         let begun = checked(|| {
             let sheet = book.add_worksheet_with_constant_memory()?;
             // Formats are numbered in the order of their first use.
-            for format in styles.iter().flat_map(CellStyles::all) {
+            for format in styles.iter().flat_map(|styles| &styles.0) {
                 sheet.write_blank(0, 0, format)?;
             }
             sheet
@@ -223,10 +223,7 @@ impl BatchWriter for Xlsx {
         Ok(())
     }
 
-    fn finish(
-        mut self: Box<Self>,
-        outcome: &ExportOutcome<'_>,
-    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+    fn finish(mut self: Box<Self>, outcome: &ExportOutcome<'_>) -> Finished {
         let report = WriterReport {
             escaped_cells: self.escaped_cells,
             left_out: std::mem::take(&mut self.left_out).names(),

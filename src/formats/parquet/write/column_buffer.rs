@@ -46,7 +46,15 @@ enum ColumnValues {
 
 impl ColumnBuffer {
     pub(super) fn field(column: usize) -> Self {
-        let cells = match COLUMNS[column].kind {
+        Self::new(Some(column), COLUMNS[column].kind)
+    }
+
+    pub(super) fn extra() -> Self {
+        Self::new(None, FieldType::Text)
+    }
+
+    fn new(column: Option<usize>, kind: FieldType) -> Self {
+        let cells = match kind {
             FieldType::Text => ColumnValues::Texts(Vec::new(), Vec::new()),
             FieldType::Date | FieldType::Integer | FieldType::Decimal => {
                 ColumnValues::Numbers(Vec::new())
@@ -54,17 +62,9 @@ impl ColumnBuffer {
             FieldType::Boolean => ColumnValues::Flags(Vec::new()),
         };
         Self {
-            column: Some(column),
+            column,
             present: Vec::new(),
             cells,
-        }
-    }
-
-    pub(super) fn extra() -> Self {
-        Self {
-            column: None,
-            present: Vec::new(),
-            cells: ColumnValues::Texts(Vec::new(), Vec::new()),
         }
     }
 
@@ -84,39 +84,32 @@ impl ColumnBuffer {
 
     /// Adds the value of `batch`; returns its size in bytes.
     pub(super) fn add(&mut self, batch: &Batch) -> Result<usize, Inexact> {
-        let Some(column) = self.column else {
-            let extra = batch.extra();
-            return Ok(self.add_text(extra.as_deref()));
+        let value = match self.column {
+            None => batch.extra().map(Cow::Owned),
+            Some(BATCH_ID) => Some(batch.id()),
+            Some(column) => batch.typed(column),
         };
-        if column == BATCH_ID {
-            return Ok(self.add_text(Some(&batch.id())));
-        }
-        let kind = COLUMNS[column].kind;
-        // Only text may have escapes.
-        let inside = batch.inside(column).filter(|_| kind != FieldType::Text);
-        let value = inside.map(Cow::Borrowed).or_else(|| batch.typed(column));
-        let value = value.as_deref();
-        let inexact = |into| Inexact { column, into };
-        let number = match kind {
-            FieldType::Text => return Ok(self.add_text(value)),
-            FieldType::Boolean => return Ok(self.add_flag(value.map(|text| text == "true"))),
-            FieldType::Integer => {
-                let number = value.map(str::parse::<i64>).transpose();
-                number.map_err(|_| inexact("INT64"))?
+        let Some(text) = value.as_deref() else {
+            return Ok(self.add_level(false));
+        };
+        let size = match &mut self.cells {
+            ColumnValues::Texts(bytes, ends) => {
+                bytes.extend_from_slice(text.as_bytes());
+                ends.push(u32::try_from(bytes.len()).expect("a group that is not full"));
+                text.len() + size_of::<usize>()
             }
-            FieldType::Decimal => match value {
-                Some(text) => Some(hundredths(text).ok_or_else(|| inexact("DECIMAL(18,2)"))?),
-                None => None,
-            },
-            FieldType::Date => match value {
-                Some(text) => {
-                    let moment = Timestamp::parse(text).and_then(|moment| moment.microseconds());
-                    Some(moment.ok_or_else(|| inexact("TIMESTAMP(us)"))?)
-                }
-                None => None,
-            },
+            ColumnValues::Flags(flags) => {
+                flags.push(text == "true");
+                size_of::<bool>()
+            }
+            ColumnValues::Numbers(numbers) => {
+                let column = self.column.unwrap_or_default();
+                let number = number(text, COLUMNS[column].kind);
+                numbers.push(number.map_err(|into| Inexact { column, into })?);
+                size_of::<i64>()
+            }
         };
-        Ok(self.add_number(number))
+        Ok(size + self.add_level(true))
     }
 
     fn add_level(&mut self, is_there: bool) -> usize {
@@ -125,40 +118,6 @@ impl ColumnBuffer {
         }
         self.present.push(is_there);
         size_of::<i16>()
-    }
-
-    fn add_text(&mut self, value: Option<&str>) -> usize {
-        let level = self.add_level(value.is_some());
-        match (&mut self.cells, value) {
-            (ColumnValues::Texts(bytes, ends), Some(text)) => {
-                bytes.extend_from_slice(text.as_bytes());
-                ends.push(u32::try_from(bytes.len()).expect("a group that is not full"));
-                level + text.len() + size_of::<usize>()
-            }
-            _ => level,
-        }
-    }
-
-    fn add_number(&mut self, value: Option<i64>) -> usize {
-        let level = self.add_level(value.is_some());
-        match (&mut self.cells, value) {
-            (ColumnValues::Numbers(numbers), Some(number)) => {
-                numbers.push(number);
-                level + size_of::<i64>()
-            }
-            _ => level,
-        }
-    }
-
-    fn add_flag(&mut self, value: Option<bool>) -> usize {
-        let level = self.add_level(value.is_some());
-        match (&mut self.cells, value) {
-            (ColumnValues::Flags(flags), Some(flag)) => {
-                flags.push(flag);
-                level + size_of::<bool>()
-            }
-            _ => level,
-        }
     }
 
     /// Returns which rows of a column of numbers have a value, and the values.
@@ -255,6 +214,18 @@ fn write_pieces<T: DataType>(
         writer.write_batch(&piece, Some(&levels), None)?;
     }
     Ok(())
+}
+
+/// Returns an integer, a decimal or a date as a number; the error is the type that cannot store it exactly.
+fn number(text: &str, kind: FieldType) -> Result<i64, &'static str> {
+    match kind {
+        FieldType::Integer => text.parse().map_err(|_| "INT64"),
+        FieldType::Decimal => hundredths(text).ok_or("DECIMAL(18,2)"),
+        _ => {
+            let moment = Timestamp::parse(text).and_then(|moment| moment.microseconds());
+            moment.ok_or("TIMESTAMP(us)")
+        }
+    }
 }
 
 /// Returns a decimal in hundredths; `None` if that would round it or needs more than 18 digits.

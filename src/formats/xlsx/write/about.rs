@@ -3,7 +3,7 @@
 use rust_xlsxwriter::{Format, FormatAlign, Workbook, Worksheet, XlsxError};
 
 use super::escapes::escape;
-use super::styles::{CellStyles, heading, prepare_printing};
+use super::styles::{CellStyles, Style, heading, prepare_printing};
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
 use crate::formats::ExportInfo;
@@ -48,18 +48,15 @@ pub(super) fn write(
     about.text("Service", &info.export.source, styles)?;
     about.text("Version", info.version, styles)?;
     if let Some(moment) = excel_date(info.extracted) {
-        about.number("Asked (UTC)", moment.days, &styles.second)?;
+        about.number("Asked (UTC)", moment.days, styles.get(Style::Second))?;
     }
     about.text("Time zone", info.zone.unwrap_or_default(), styles)?;
     if let Some(digest) = info.digest {
         // No disk can store more than 15 digits of batches.
         #[allow(clippy::cast_precision_loss)]
         let count = digest.count() as f64;
-        let format = styles
-            .integer
-            .clone()
-            .set_align(FormatAlign::Left)
-            .set_indent(1);
+        let format = styles.get(Style::Integer).clone();
+        let format = format.set_align(FormatAlign::Left).set_indent(1);
         about.number("Batches", count, &format)?;
         about.text("Set digest", &digest.finish(), styles)?;
         about.number("Digest version", f64::from(digest::VERSION), &format)?;
@@ -98,7 +95,7 @@ impl About<'_> {
             let row = self.label(label)?;
             let text = escape(text).unwrap_or_else(|| text.to_owned());
             self.sheet
-                .write_string_with_format(row, 1, text, &styles.text)?;
+                .write_string_with_format(row, 1, text, styles.get(Style::Text))?;
         }
         Ok(())
     }
@@ -123,8 +120,12 @@ impl About<'_> {
             let Meaning { title, unit, text } = MEANINGS[column];
             let cells = [title, text, unit, COLUMNS[column].name];
             for (place, cell) in (0..).zip(cells) {
-                self.sheet
-                    .write_string_with_format(self.row, place, cell, &styles.text)?;
+                self.sheet.write_string_with_format(
+                    self.row,
+                    place,
+                    cell,
+                    styles.get(Style::Text),
+                )?;
             }
         }
         Ok(())

@@ -15,28 +15,18 @@ use super::rows::EndedSheet;
 /// Ends the last piece of a part: an empty block that is marked as the last.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
-/// A piece that replaces the text between two tags.
-struct Insertion {
-    after: &'static str,
-    before: &'static str,
-    piece: Piece,
-}
+/// Two tags, and a piece that replaces the text between them.
+type Insertion = (&'static str, &'static str, Piece);
 
 /// Writes `book`, a workbook from rust_xlsxwriter, with these rows in its first sheets. There, the last of its
 /// own rows and links are dropped.
 pub(super) fn write(book: Vec<u8>, sheets: Vec<EndedSheet>, output: File) -> io::Result<()> {
     let mut insertions: HashMap<String, Vec<Insertion>> = HashMap::new();
     for (number, sheet) in (1..).zip(sheets) {
-        let insertion = |after, before, piece| Insertion {
-            after,
-            before,
-            piece,
-        };
-        let mut pieces = vec![insertion("</row>", "</sheetData>", sheet.rows)];
+        let mut pieces = vec![("</row>", "</sheetData>", sheet.rows)];
         if sheet.has_links {
-            pieces.push(insertion("<hyperlinks>", "</hyperlinks>", sheet.links));
-            let relationships =
-                insertion("/relationships\">", "</Relationships>", sheet.relationships);
+            pieces.push(("<hyperlinks>", "</hyperlinks>", sheet.links));
+            let relationships = ("/relationships\">", "</Relationships>", sheet.relationships);
             let name = format!("xl/worksheets/_rels/sheet{number}.xml.rels");
             insertions.insert(name, vec![relationships]);
         }
@@ -59,18 +49,15 @@ pub(super) fn write(book: Vec<u8>, sheets: Vec<EndedSheet>, output: File) -> io:
 fn insert(text: &str, insertions: Vec<Insertion>) -> io::Result<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut rest = text;
-    for insertion in insertions {
-        let start = rest
-            .find(insertion.after)
-            .map(|at| at + insertion.after.len());
+    for (after, before, piece) in insertions {
+        let start = rest.find(after).map(|at| at + after.len());
         let place = start.and_then(|start| {
-            let length = rest[start..].find(insertion.before)?;
+            let length = rest[start..].find(before)?;
             Some((start, start + length))
         });
         let missing = || io::Error::other("the workbook has no place for the rows");
         let (start, end) = place.ok_or_else(missing)?;
-        pieces.push(Piece::of(&rest[..start])?);
-        pieces.push(insertion.piece);
+        pieces.extend([Piece::of(&rest[..start])?, piece]);
         rest = &rest[end..];
     }
     pieces.push(Piece::of(rest)?);

@@ -19,6 +19,7 @@ const STYLES: usize = 8;
 #[derive(Clone, Copy)]
 pub(super) enum Style {
     Text,
+    /// Text of several lines.
     Lines,
     Link,
     Integer,
@@ -40,18 +41,8 @@ impl Style {
     }
 }
 
-/// The formats of the cells of a row.
-pub(super) struct CellStyles {
-    pub(super) text: Format,
-    /// Text of several lines.
-    pub(super) lines: Format,
-    pub(super) link: Format,
-    pub(super) integer: Format,
-    pub(super) decimal: Format,
-    pub(super) boolean: Format,
-    pub(super) second: Format,
-    pub(super) fraction: Format,
-}
+/// The formats of the cells of a row, in the order of [`Style`].
+pub(super) struct CellStyles(pub(super) [Format; STYLES]);
 
 impl CellStyles {
     pub(super) fn new(base: &Format) -> Self {
@@ -60,44 +51,34 @@ impl CellStyles {
         let numbered = |format: &str| base.clone().set_num_format(format);
         // Separates it from a right-aligned number before it.
         let left = |format: &str| numbered(format).set_align(FormatAlign::Left).set_indent(1);
-        Self {
+        Self([
             // Stays text after an edit.
-            text: left("@"),
-            lines: left("@").set_text_wrap(),
-            link: left("@")
+            left("@"),
+            left("@").set_text_wrap(),
+            left("@")
                 .set_font_color(Color::RGB(0x05_63_C1))
                 .set_underline(FormatUnderline::Single),
-            integer: numbered("0"),
-            decimal: numbered("0.00"),
-            boolean: base.clone().set_align(FormatAlign::Center),
-            second: left("yyyy-mm-dd hh:mm:ss"),
-            fraction: left("yyyy-mm-dd hh:mm:ss.000"),
-        }
+            numbered("0"),
+            numbered("0.00"),
+            base.clone().set_align(FormatAlign::Center),
+            left("yyyy-mm-dd hh:mm:ss"),
+            left("yyyy-mm-dd hh:mm:ss.000"),
+        ])
     }
 
-    /// Returns the formats in the order of [`Style`].
-    pub(super) fn all(&self) -> [&Format; STYLES] {
-        [
-            &self.text,
-            &self.lines,
-            &self.link,
-            &self.integer,
-            &self.decimal,
-            &self.boolean,
-            &self.second,
-            &self.fraction,
-        ]
+    pub(super) fn get(&self, style: Style) -> &Format {
+        &self.0[style as usize]
     }
 
     /// Returns the format of most cells in a column.
     pub(super) fn usual(&self, kind: FieldType) -> &Format {
-        match kind {
-            FieldType::Text => &self.text,
-            FieldType::Date => &self.second,
-            FieldType::Integer => &self.integer,
-            FieldType::Decimal => &self.decimal,
-            FieldType::Boolean => &self.boolean,
-        }
+        self.get(match kind {
+            FieldType::Text => Style::Text,
+            FieldType::Date => Style::Second,
+            FieldType::Integer => Style::Integer,
+            FieldType::Decimal => Style::Decimal,
+            FieldType::Boolean => Style::Boolean,
+        })
     }
 }
 

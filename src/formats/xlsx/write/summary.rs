@@ -5,7 +5,7 @@ use rust_xlsxwriter::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::styles::{CellStyles, heading, prepare_printing};
+use super::styles::{CellStyles, Style, heading, prepare_printing};
 use crate::formats::CropSummary;
 use crate::formats::xlsx::SUMMARY;
 use crate::formats::xlsx::summary::{
@@ -45,7 +45,7 @@ pub(super) fn write(book: &mut Workbook, summary: &CropSummary) -> Result<(), Xl
     }
     let bold = Format::new().set_bold().set_border_top(FormatBorder::Thin);
     let [usual, bold] = [Format::new(), bold].map(|base| RowStyles::new(&base));
-    for (row, SummaryRow { kind, cells }) in (1..).zip(&rows).filter_map(present) {
+    for (row, SummaryRow { kind, cells }) in (1..).zip(&rows) {
         if *kind == RowKind::Total {
             // Otherwise, Excel marks each `007` as an error.
             sheet.ignore_error_range(1, 0, row - 1, 0, IgnoreError::NumberStoredAsText)?;
@@ -63,10 +63,6 @@ pub(super) fn write(book: &mut Workbook, summary: &CropSummary) -> Result<(), Xl
     Ok(())
 }
 
-fn present((row, cells): (u32, &Option<SummaryRow>)) -> Option<(u32, &SummaryRow)> {
-    Some((row, cells.as_ref()?))
-}
-
 /// The formats of a row.
 struct RowStyles {
     cells: CellStyles,
@@ -81,13 +77,15 @@ struct RowStyles {
 impl RowStyles {
     fn new(base: &Format) -> Self {
         let cells = CellStyles::new(base);
+        let text = || cells.get(Style::Text).clone();
+        let date = cells.get(Style::Second).clone();
         Self {
-            date: cells.second.clone().set_num_format("yyyy-mm-dd"),
-            down: (cells.text.clone())
+            date: date.set_num_format("yyyy-mm-dd"),
+            down: text()
                 .set_bold()
                 .set_background_color(Color::RGB(0xF8_CB_AD)),
-            aside: cells.text.clone().set_italic(),
-            note: cells.text.clone().set_font_color(Color::RGB(0x59_59_59)),
+            aside: text().set_italic(),
+            note: text().set_font_color(Color::RGB(0x59_59_59)),
             cells,
         }
     }
@@ -97,11 +95,10 @@ impl RowStyles {
             SummaryCell::Text(_) if kind == RowKind::Note => &self.note,
             SummaryCell::Text(_) if kind == RowKind::Aside && place == 0 => &self.aside,
             SummaryCell::Text(text) if place > 0 && text == "down" => &self.down,
-            SummaryCell::Text(_) => &self.cells.text,
-            SummaryCell::Count(_) => &self.cells.integer,
-            SummaryCell::Number(_) | SummaryCell::Blank => &self.cells.decimal,
-            SummaryCell::Day(day) if SummaryCell::days(day).is_none() => &self.cells.text,
-            SummaryCell::Day(_) => &self.date,
+            SummaryCell::Day(day) if SummaryCell::days(day).is_some() => &self.date,
+            SummaryCell::Text(_) | SummaryCell::Day(_) => self.cells.get(Style::Text),
+            SummaryCell::Count(_) => self.cells.get(Style::Integer),
+            SummaryCell::Number(_) | SummaryCell::Blank => self.cells.get(Style::Decimal),
         }
     }
 }
@@ -128,11 +125,8 @@ fn write_cell(
 
 /// Returns the width of the first column, in digits.
 #[allow(clippy::cast_precision_loss, reason = "it has a limit")]
-fn name_width(rows: &[Option<SummaryRow>]) -> f64 {
-    let names = rows
-        .iter()
-        .flatten()
-        .filter(|row| row.kind != RowKind::Note);
+fn name_width(rows: &[SummaryRow]) -> f64 {
+    let names = rows.iter().filter(|row| row.kind != RowKind::Note);
     let widths = names.filter_map(|row| match row.cells.first() {
         Some(SummaryCell::Text(name)) => Some(name.width()),
         _ => None,
