@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::error::{Failure, Kind};
+use object_store::path::Path as Key;
+
+use crate::error::Failure;
 
 /// The provider of the object storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +47,14 @@ impl ObjectAddress {
         PROVIDERS.iter().any(|(scheme, _)| text.starts_with(scheme))
     }
 
+    /// Returns the key for requests.
+    pub(super) fn object_key(&self) -> Result<Key, Failure> {
+        Key::parse(&self.key).map_err(|_| {
+            let message = format!("`{self}` is not a valid object name");
+            Failure::usage(message, "choose another name with `-o`")
+        })
+    }
+
     /// Parses `name`; `None` if it is not an address in object storage.
     pub(crate) fn parse(name: &Path) -> Result<Option<Self>, Failure> {
         let text = name.to_string_lossy();
@@ -56,9 +66,8 @@ impl ObjectAddress {
         };
         let bucket_noun = provider.bucket_noun();
         let refuse = |why: String| {
-            Failure::new(Kind::Usage, format!("`{text}` {why}")).hint(format!(
-                "write it like {scheme}{bucket_noun}/exports/batches.csv"
-            ))
+            let hint = format!("write it like {scheme}{bucket_noun}/exports/batches.csv");
+            Failure::usage(format!("`{text}` {why}"), hint)
         };
         let (bucket, key) = text[scheme.len()..].split_once('/').unwrap_or_default();
         if bucket.is_empty() {
@@ -94,10 +103,9 @@ impl ObjectAddress {
 
 impl fmt::Display for ObjectAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = PROVIDERS
-            .iter()
-            .find(|(_, provider)| *provider == self.provider);
-        let scheme = scheme.map_or("", |(scheme, _)| scheme);
+        let mut known = PROVIDERS.iter();
+        let known = known.find(|(_, provider)| *provider == self.provider);
+        let scheme = known.map_or("", |(scheme, _)| scheme);
         write!(f, "{scheme}{}/{}", self.bucket, self.key)
     }
 }
@@ -105,6 +113,7 @@ impl fmt::Display for ObjectAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Kind;
 
     fn parse(text: &str) -> Result<Option<ObjectAddress>, Failure> {
         ObjectAddress::parse(Path::new(text))

@@ -13,7 +13,7 @@ use super::error::StoreError;
 use super::requests;
 use super::store::Bucket;
 use crate::client::retry::RetryHint;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::storage::Storage;
 use crate::storage::temp_file::TempFile;
 
@@ -21,22 +21,16 @@ use crate::storage::temp_file::TempFile;
 pub(crate) fn download(address: &ObjectAddress, storage: &Storage) -> Result<TempFile, Failure> {
     let bucket = storage.cloud.bucket(address)?;
     let no_room = |error: std::io::Error| {
-        Failure::new(Kind::Usage, format!("cannot read `{address}`"))
-            .caused_by(error)
-            .hint("the object is downloaded to a temporary file: check that there is enough space for it")
+        let hint =
+            "the object is downloaded to a temporary file: check that there is enough space for it";
+        Failure::usage(format!("cannot read `{address}`"), hint).caused_by(error)
     };
     let scratch = TempFile::create_scratch(Path::new(&address.key), &storage.cleanup);
     let scratch = scratch.map_err(no_room)?;
     let file = File::create(scratch.path()).map_err(no_room)?;
-    let key = Key::parse(&address.key).map_err(|_| {
-        Failure::new(
-            Kind::Usage,
-            format!("`{address}` is not a valid object name"),
-        )
-    })?;
     let mut download = Download {
         bucket,
-        key,
+        key: address.object_key()?,
         file,
         length: 0,
         tag: None,

@@ -94,14 +94,10 @@ impl StoreError {
         } else {
             Lost::Cut
         };
-        let mut reason = root(&error);
-        if reason.contains("://") {
-            "the request failed".clone_into(&mut reason);
-        }
         Self {
             tls,
             lost: Some(lost),
-            reason,
+            reason: reason(&error),
             ..Self::default()
         }
     }
@@ -133,10 +129,6 @@ impl StoreError {
         if let Some(known) = known {
             return known.clone();
         }
-        let mut reason = root(error);
-        if reason.contains("://") {
-            "the request failed".clone_into(&mut reason);
-        }
         Self {
             status: match error {
                 Error::NotFound { .. } => Some(404),
@@ -148,7 +140,7 @@ impl StoreError {
                 error,
                 Error::NotImplemented { .. } | Error::NotSupported { .. }
             ),
-            reason,
+            reason: reason(error),
             ..Self::default()
         }
     }
@@ -291,6 +283,15 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+/// Returns the message of the first cause, unless it contains an address.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let reason = root(error);
+    if reason.contains("://") {
+        return "the request failed".to_owned();
+    }
+    reason
+}
 
 /// Returns the text of the first XML element named `name`.
 pub(super) fn element(text: &str, name: &str) -> Option<String> {

@@ -52,15 +52,9 @@ pub(crate) struct Object {
 
 impl Object {
     pub(super) fn new(address: &ObjectAddress, cloud: &Cloud) -> Result<Self, Failure> {
-        let key = Key::parse(&address.key).map_err(|_| {
-            Failure::usage(
-                format!("`{address}` is not a valid object name"),
-                "choose another name with `-o`",
-            )
-        })?;
         Ok(Self {
             address: address.clone(),
-            key,
+            key: address.object_key()?,
             shared: Arc::clone(cloud.state()?),
             bucket: cloud.bucket(address)?,
             mark: format!("{:032x}", fastrand::u128(..)),

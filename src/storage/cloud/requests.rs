@@ -45,13 +45,8 @@ where
             () = stop(stopped, GRACE) => Err(StoreError::unusable("the run was stopped")),
         };
         let mut error = match answered {
-            Ok(answer) => {
-                return Tried {
-                    result: Ok(answer),
-                    uncertain,
-                };
-            }
             Err(error) => error,
+            result => return Tried { result, uncertain },
         };
         if error.is_uncertain() {
             uncertain.push((began, SystemTime::now()));
@@ -59,30 +54,22 @@ where
         let hint = error.retry_hint().filter(|_| !*stopped.borrow());
         let wait = attempts.fail(hint, &error.describe(address));
         error.tries = attempts.failed;
-        let Some(wait) = wait else {
-            return Tried {
-                result: Err(error),
-                uncertain,
-            };
-        };
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = stop(stopped, Duration::ZERO) => {
-                return Tried { result: Err(error), uncertain };
+        if let Some(wait) = wait {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => continue,
+                () = stop(stopped, Duration::ZERO) => {}
             }
         }
+        let result = Err(error);
+        return Tried { result, uncertain };
     }
 }
 
 /// Waits until the run is stopped, and then for `grace`.
 async fn stop(stopped: &watch::Sender<bool>, grace: Duration) {
+    let mut changes = stopped.subscribe();
     // Fails only if nothing can stop it any more.
-    if stopped
-        .subscribe()
-        .wait_for(|stopped| *stopped)
-        .await
-        .is_err()
-    {
+    if changes.wait_for(|stopped| *stopped).await.is_err() {
         std::future::pending::<()>().await;
     }
     tokio::time::sleep(grace).await;

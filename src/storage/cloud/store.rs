@@ -9,7 +9,6 @@ use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
 use object_store::client::HttpConnector as _;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use object_store::multipart::MultipartStore;
-use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
 use parking_lot::Mutex;
 use reqwest::Certificate;
@@ -125,8 +124,12 @@ impl Cloud {
         let bucket = self.bucket(inside)?;
         let runtime = bucket.runtime.clone();
         let location = inside.clone();
-        let folder = location.key.rsplit_once('/').map(|(folder, _)| folder);
-        let prefix = folder.map(key_of(&location)).transpose()?;
+        let at = |key: &str| ObjectAddress {
+            key: key.to_owned(),
+            ..inside.clone()
+        };
+        let folder = inside.key.rsplit_once('/').map(|(folder, _)| at(folder));
+        let prefix = folder.map(|folder| folder.object_key()).transpose()?;
         let listed = requests::wait(&runtime, async move {
             let list = async || {
                 let objects = bucket.store.list(prefix.as_ref());
@@ -152,7 +155,7 @@ impl Cloud {
         let bucket = self.bucket(address)?;
         let runtime = bucket.runtime.clone();
         let location = address.clone();
-        let key = key_of(address)(&address.key)?;
+        let key = address.object_key()?;
         let removed = requests::wait(&runtime, async move {
             let delete = || bucket.store.delete(&key);
             let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), delete).await;
@@ -265,14 +268,11 @@ fn open(address: &ObjectAddress, state: &CloudState) -> Result<Opened, Failure> 
     opened.map_err(|error| {
         if lacks_authorities(&error) {
             let (message, hint) = no_authorities();
-            return Failure::new(Kind::Usage, message).hint(hint);
+            return Failure::usage(message, hint);
         }
-        Failure::new(
-            Kind::Usage,
-            format!("the settings for `{address}` are not valid"),
-        )
-        .caused_by(anyhow::anyhow!(text::brief(&error.to_string())))
-        .hint("check the environment variables of the cloud: AWS_…, GOOGLE_… or AZURE_…")
+        let message = format!("the settings for `{address}` are not valid");
+        let hint = "check the environment variables of the cloud: AWS_…, GOOGLE_… or AZURE_…";
+        Failure::usage(message, hint).caused_by(anyhow::anyhow!(text::brief(&error.to_string())))
     })
 }
 
@@ -320,17 +320,6 @@ fn options(
             .hint("write it like https://storage.example.com"),
     })?;
     Ok(options.with_allow_http(!parsed.is_https()))
-}
-
-fn key_of(address: &ObjectAddress) -> impl Fn(&str) -> Result<Key, Failure> {
-    move |text| {
-        Key::parse(text).map_err(|_| {
-            Failure::new(
-                Kind::Usage,
-                format!("`{address}` is not a valid object name"),
-            )
-        })
-    }
 }
 
 #[cfg(test)]

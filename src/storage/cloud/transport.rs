@@ -3,7 +3,6 @@
 //! It applies `--timeout`, and converts every unsuccessful response to a [`StoreError`], including headers
 //! that `object_store` would drop. It never retries: `requests.rs` does, and each attempt is signed again.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::http::response::Parts;
-use hyper::{Method, StatusCode, Uri};
+use hyper::{Method, StatusCode};
 use object_store::ClientOptions;
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
@@ -34,18 +32,12 @@ const TEXT_LIMIT: usize = 1 << 20;
 const METADATA: &str = "169.254.169.254";
 
 /// Creates clients.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Transport {
     /// The longest time without receiving or sending a byte.
     pub(super) timeout: Duration,
     /// Trusted in addition to the system's.
     pub(super) certificates: Vec<Certificate>,
-}
-
-impl fmt::Debug for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport").finish_non_exhaustive()
-    }
 }
 
 impl HttpConnector for Transport {
@@ -81,15 +73,10 @@ impl HttpConnector for Transport {
     }
 }
 
+#[derive(Debug)]
 struct Connection {
     client: Client,
     timeout: Duration,
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").finish_non_exhaustive()
-    }
 }
 
 impl HttpService for Connection {
@@ -124,7 +111,8 @@ impl Connection {
             deadline,
             method: method.clone(),
         };
-        log::debug!("{method} {}: {}", shown(&uri), parts.status);
+        // Without the query, which may contain signatures.
+        log::debug!("{method} {}: {}", uri.path(), parts.status);
         let is_known = parts.status.is_success() || parts.status == StatusCode::NOT_MODIFIED;
         if is_known && method != Method::POST || uri.host() == Some(METADATA) {
             let body = HttpResponseBody::new(body);
@@ -135,7 +123,8 @@ impl Connection {
         if is_known && !String::from_utf8_lossy(&text).contains("<Error>") {
             return Ok(HttpResponse::from_parts(parts, text.into()));
         }
-        Err(failed(refused(&parts, &text).of(&method)))
+        let refused = StoreError::of_answer(parts.status.as_u16(), &parts.headers, &text);
+        Err(failed(refused.of(&method)))
     }
 
     /// Sends `request`, and waits for the response headers as long as data is being transferred.
@@ -191,11 +180,6 @@ async fn repeatable(request: HttpRequest) -> Result<HttpRequest, HttpError> {
     Ok(HttpRequest::from_parts(parts, Bytes::from(list).into()))
 }
 
-/// Returns the path of an address without the query, which may contain signatures.
-fn shown(uri: &Uri) -> &str {
-    uri.path()
-}
-
 fn failed(error: StoreError) -> HttpError {
     // Nothing below retries, so the kind does not matter.
     HttpError::new(HttpErrorKind::Unknown, error)
@@ -204,18 +188,13 @@ fn failed(error: StoreError) -> HttpError {
 async fn text(mut body: Timed) -> Result<Bytes, StoreError> {
     let mut text = Vec::new();
     let mut body = Pin::new(&mut body);
-    while text.len() < TEXT_LIMIT {
-        let frame = std::future::poll_fn(|context| body.as_mut().poll_trouble(context)).await;
-        match frame {
-            None => break,
-            Some(frame) => text.extend_from_slice(&frame?.into_data().unwrap_or_default()),
-        }
+    while text.len() < TEXT_LIMIT
+        && let Some(frame) =
+            std::future::poll_fn(|context| body.as_mut().poll_trouble(context)).await
+    {
+        text.extend_from_slice(&frame?.into_data().unwrap_or_default());
     }
     Ok(text.into())
-}
-
-fn refused(parts: &Parts, body: &[u8]) -> StoreError {
-    StoreError::of_answer(parts.status.as_u16(), &parts.headers, body)
 }
 
 /// A response body that fails if no data arrives in time.
@@ -245,12 +224,10 @@ impl Timed {
                     None => None,
                 })
             }
-            Poll::Pending => match self.idle.as_mut().poll(context) {
-                Poll::Ready(()) => {
-                    Poll::Ready(Some(Err(StoreError::timed_out(timeout).of(&self.method))))
-                }
-                Poll::Pending => Poll::Pending,
-            },
+            Poll::Pending => {
+                let late = self.idle.as_mut().poll(context);
+                late.map(|()| Some(Err(StoreError::timed_out(timeout).of(&self.method))))
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Uploads: in one request if the object is small, or in parts that become visible together.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -113,14 +113,8 @@ impl Upload {
 
     /// Sends the contents of a local file.
     fn send_file(&mut self, path: &Path) -> io::Result<()> {
-        let mut file = File::open(path)?;
-        let mut piece = vec![0; 1 << 20];
-        loop {
-            match file.read(&mut piece)? {
-                0 => return Ok(()),
-                length => self.write_all(&piece[..length])?,
-            }
-        }
+        let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+        io::copy(&mut file, self).map(drop)
     }
 
     /// Waits until all parts are uploaded.
