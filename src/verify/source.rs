@@ -129,14 +129,8 @@ impl<R: Read> HashingReader<R> {
     /// Reads the rest, and returns the digest of everything.
     fn finish(mut self) -> io::Result<Option<FileDigest>> {
         if self.hash.is_some() {
-            let mut buffer = vec![0; 128 * 1024];
-            loop {
-                match self.read(&mut buffer) {
-                    Ok(0) => break,
-                    Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                    _ => {}
-                }
-            }
+            let mut rest = BufReader::with_capacity(128 * 1024, &mut self);
+            io::copy(&mut rest, &mut io::sink())?;
         }
         Ok(self.hash.map(|hash| FileDigest {
             bytes: self.bytes,
@@ -227,13 +221,23 @@ impl RecordSource {
         if !metadata.is_file() {
             return Self::spool(name, file);
         }
+        let path = Some(path.to_owned());
+        Ok(Self::of_file(name, Input::File(file), path, scratch))
+    }
+
+    fn of_file(
+        name: String,
+        input: Input,
+        path: Option<PathBuf>,
+        scratch: Option<TempFile>,
+    ) -> Self {
         let file = SourceFile {
-            input: Input::File(file),
-            path: Some(path.to_owned()),
+            input,
+            path,
             _scratch: scratch,
             digest: None,
         };
-        Ok(Self::new(name, SourceKind::File(file)))
+        Self::new(name, SourceKind::File(file))
     }
 
     /// Returns the table; `None` if it is not one.
@@ -253,13 +257,8 @@ impl RecordSource {
                     "it is copied to a temporary file first: check that there is enough disk space",
                 )
         })?;
-        let file = SourceFile {
-            input: Input::Spooled(Box::new(spooled)),
-            path: None,
-            _scratch: None,
-            digest: None,
-        };
-        Ok(Self::new(name, SourceKind::File(file)))
+        let input = Input::Spooled(Box::new(spooled));
+        Ok(Self::of_file(name, input, None, None))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -356,9 +355,7 @@ impl SourceFile {
             return workbook::read(BufReader::new(self.input.rewound()?), each);
         }
         let info = read_text(&head, &mut bytes, extension.as_deref(), layout, each)?;
-        if let Some(digest) = bytes.finish()? {
-            self.digest = Some(digest);
-        }
+        self.digest = bytes.finish()?.or(self.digest.take());
         Ok(info)
     }
 }
