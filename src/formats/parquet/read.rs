@@ -40,7 +40,7 @@ use crate::formats::record::{
 };
 use crate::terminal;
 use crate::text;
-use audit::{Claims, ColumnAudit};
+use audit::ColumnAudit;
 use filter::Filter;
 use footer::Footer;
 use guard::{MemoryBudget, PageGuard};
@@ -303,17 +303,13 @@ impl<'a> ParquetRows<'a> {
             if let Some(key) = key {
                 sorted_by[key] = Some(columns.len());
             }
-            let claims = Claims {
-                column: column.field(12).map(Claimed::read).unwrap_or_default(),
-                pages,
-                index,
-                filter: Filter::read(file, column, footer.start, &mut budget)?,
-                sorted: key.and_then(|key| keys[key].1.take()),
-            };
+            let claimed = column.field(12).map(Claimed::read).unwrap_or_default();
+            let filter = Filter::read(file, column, footer.start, &mut budget)?;
+            let sorted = key.and_then(|key| keys[key].1.take());
             columns.push(OpenColumn {
                 leaf,
                 reader: get_column_reader(Arc::clone(descriptor), Box::new(page_reader)),
-                audit: ColumnAudit::new(descriptor, claims),
+                audit: ColumnAudit::new(descriptor, claimed, pages, index, filter, sorted),
             });
         }
         Ok(Self {
@@ -357,7 +353,7 @@ impl<'a> ParquetRows<'a> {
             let steps = audit.take_steps().unwrap_or_default();
             let step = |row: &usize| steps.get(*row).copied().unwrap_or(Ordering::Less);
             if undecided.iter().any(|row| step(row).is_gt()) {
-                let name = audit.name();
+                let name = &audit.name;
                 return Err(altered(format!(
                     "the rows are not sorted by `{name}`, although the file says so"
                 )));
@@ -489,7 +485,7 @@ fn read_values<T: DataType>(
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let (rows, found, _) =
         catch_panic(|| reader.read_records(ROWS, Some(&mut levels), None, &mut values))?;
-    let not_null = audit.level();
+    let not_null = audit.level;
     let mut take = |value: Option<&T::T>| {
         audit.add(value.map(AsBytes::as_bytes)).map_err(altered)?;
         take(value)

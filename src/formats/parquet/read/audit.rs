@@ -12,9 +12,9 @@ use super::statistics::{Claimed, FoundValues, SortOrder};
 
 /// Compares the values of a column in a row group with the statistics, indexes, filter and sort order.
 pub(super) struct ColumnAudit {
-    name: String,
+    pub(super) name: String,
     /// The definition level of values that are not null.
-    level: i16,
+    pub(super) level: i16,
     order: SortOrder,
     claimed: Claimed,
     pages: std::vec::IntoIter<DataPage>,
@@ -81,36 +81,30 @@ impl Sorted {
     }
 }
 
-/// Everything that the file says about a column of a row group.
-pub(super) struct Claims {
-    pub(super) column: Claimed,
-    pub(super) pages: Vec<DataPage>,
-    pub(super) index: Vec<Claimed>,
-    pub(super) filter: Option<Filter>,
-    pub(super) sorted: Option<Sorted>,
-}
-
 impl ColumnAudit {
-    pub(super) fn new(column: &ColumnDescriptor, claims: Claims) -> Self {
+    /// Starts with everything that the file says about the column.
+    pub(super) fn new(
+        column: &ColumnDescriptor,
+        claimed: Claimed,
+        pages: Vec<DataPage>,
+        index: Vec<Claimed>,
+        filter: Option<Filter>,
+        sorted: Option<Sorted>,
+    ) -> Self {
         Self {
             name: column.path().string(),
             level: column.max_def_level(),
             order: SortOrder::of(column),
-            distinct: claims.column.distinct.map(|_| HashSet::new()),
-            claimed: claims.column,
-            pages: claims.pages.into_iter(),
-            index: claims.index.into_iter(),
+            distinct: claimed.distinct.map(|_| HashSet::new()),
+            claimed,
+            pages: pages.into_iter(),
+            index: index.into_iter(),
             page: None,
             in_page: FoundValues::default(),
             all: FoundValues::default(),
-            filter: claims.filter,
-            sorted: claims.sorted,
+            filter,
+            sorted,
         }
-    }
-
-    /// Returns the definition level of values that are not null.
-    pub(super) fn level(&self) -> i16 {
-        self.level
     }
 
     /// Adds the next value.
@@ -145,10 +139,6 @@ impl ColumnAudit {
     pub(super) fn take_steps(&mut self) -> Option<Vec<Ordering>> {
         let sorted = self.sorted.as_mut()?;
         Some(std::mem::take(&mut sorted.steps))
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     fn end_page(&mut self) -> Result<(), String> {

@@ -1,6 +1,8 @@
 //! The structs of the format: their fields and types. Other readers refuse a file in which a field has the wrong
 //! type, or ignore the field; the parquet crate does not check.
 
+use std::ops::RangeInclusive;
+
 use super::damaged;
 use super::thrift::Node;
 use crate::formats::record::ReadError;
@@ -18,8 +20,8 @@ enum Type {
     Struct(&'static StructLayout),
 }
 
-/// The fields of a struct: number, type, and whether it is required. Unknown fields are ignored.
-pub(super) struct StructLayout(&'static [(i16, Type, bool)]);
+/// The fields of a struct: their numbers, type, and whether they are required. Unknown fields are ignored.
+pub(super) struct StructLayout(&'static [(RangeInclusive<i16>, Type, bool)]);
 
 use Type::{Bool, Byte, Bytes, I16, I32, I64, List, Struct};
 
@@ -29,173 +31,130 @@ const OPTIONAL: bool = false;
 const EMPTY: StructLayout = StructLayout(&[]);
 
 pub(super) const FOOTER: StructLayout = StructLayout(&[
-    (1, I32, REQUIRED),
-    (2, List(&Struct(&SCHEMA_ELEMENT)), REQUIRED),
-    (3, I64, REQUIRED),
-    (4, List(&Struct(&ROW_GROUP)), REQUIRED),
-    (5, List(&Struct(&KEY_VALUE)), OPTIONAL),
-    (6, Bytes, OPTIONAL),
-    (7, List(&Struct(&COLUMN_ORDER)), OPTIONAL),
+    (1..=1, I32, REQUIRED),
+    (2..=2, List(&Struct(&SCHEMA_ELEMENT)), REQUIRED),
+    (3..=3, I64, REQUIRED),
+    (4..=4, List(&Struct(&ROW_GROUP)), REQUIRED),
+    (5..=5, List(&Struct(&KEY_VALUE)), OPTIONAL),
+    (6..=6, Bytes, OPTIONAL),
+    (7..=7, List(&Struct(&COLUMN_ORDER)), OPTIONAL),
 ]);
 
 const SCHEMA_ELEMENT: StructLayout = StructLayout(&[
-    (1, I32, OPTIONAL),
-    (2, I32, OPTIONAL),
-    (3, I32, OPTIONAL),
-    (4, Bytes, REQUIRED),
-    (5, I32, OPTIONAL),
-    (6, I32, OPTIONAL),
-    (7, I32, OPTIONAL),
-    (8, I32, OPTIONAL),
-    (9, I32, OPTIONAL),
-    (10, Struct(&LOGICAL_TYPE), OPTIONAL),
+    (1..=3, I32, OPTIONAL),
+    (4..=4, Bytes, REQUIRED),
+    (5..=9, I32, OPTIONAL),
+    (10..=10, Struct(&LOGICAL_TYPE), OPTIONAL),
 ]);
 
 const LOGICAL_TYPE: StructLayout = StructLayout(&[
-    (1, Struct(&EMPTY), OPTIONAL),
-    (2, Struct(&EMPTY), OPTIONAL),
-    (3, Struct(&EMPTY), OPTIONAL),
-    (4, Struct(&EMPTY), OPTIONAL),
-    (5, Struct(&DECIMAL), OPTIONAL),
-    (6, Struct(&EMPTY), OPTIONAL),
-    (7, Struct(&TIME), OPTIONAL),
-    (8, Struct(&TIME), OPTIONAL),
-    (10, Struct(&INTEGER), OPTIONAL),
-    (11, Struct(&EMPTY), OPTIONAL),
-    (12, Struct(&EMPTY), OPTIONAL),
-    (13, Struct(&EMPTY), OPTIONAL),
-    (14, Struct(&EMPTY), OPTIONAL),
-    (15, Struct(&EMPTY), OPTIONAL),
+    (1..=4, Struct(&EMPTY), OPTIONAL),
+    (5..=5, Struct(&DECIMAL), OPTIONAL),
+    (6..=6, Struct(&EMPTY), OPTIONAL),
+    (7..=8, Struct(&TIME), OPTIONAL),
+    (10..=10, Struct(&INTEGER), OPTIONAL),
+    (11..=15, Struct(&EMPTY), OPTIONAL),
 ]);
 
-const DECIMAL: StructLayout = StructLayout(&[(1, I32, REQUIRED), (2, I32, REQUIRED)]);
-const TIME: StructLayout = StructLayout(&[(1, Bool, REQUIRED), (2, Struct(&TIME_UNIT), REQUIRED)]);
-const TIME_UNIT: StructLayout = StructLayout(&[
-    (1, Struct(&EMPTY), OPTIONAL),
-    (2, Struct(&EMPTY), OPTIONAL),
-    (3, Struct(&EMPTY), OPTIONAL),
+const DECIMAL: StructLayout = StructLayout(&[(1..=2, I32, REQUIRED)]);
+const TIME: StructLayout = StructLayout(&[
+    (1..=1, Bool, REQUIRED),
+    (2..=2, Struct(&TIME_UNIT), REQUIRED),
 ]);
-const INTEGER: StructLayout = StructLayout(&[(1, Byte, REQUIRED), (2, Bool, REQUIRED)]);
+const TIME_UNIT: StructLayout = StructLayout(&[(1..=3, Struct(&EMPTY), OPTIONAL)]);
+const INTEGER: StructLayout = StructLayout(&[(1..=1, Byte, REQUIRED), (2..=2, Bool, REQUIRED)]);
 
 const ROW_GROUP: StructLayout = StructLayout(&[
-    (1, List(&Struct(&COLUMN_CHUNK)), REQUIRED),
-    (2, I64, REQUIRED),
-    (3, I64, REQUIRED),
-    (4, List(&Struct(&SORTING_COLUMN)), OPTIONAL),
-    (5, I64, OPTIONAL),
-    (6, I64, OPTIONAL),
-    (7, I16, OPTIONAL),
+    (1..=1, List(&Struct(&COLUMN_CHUNK)), REQUIRED),
+    (2..=3, I64, REQUIRED),
+    (4..=4, List(&Struct(&SORTING_COLUMN)), OPTIONAL),
+    (5..=6, I64, OPTIONAL),
+    (7..=7, I16, OPTIONAL),
 ]);
 
 const SORTING_COLUMN: StructLayout =
-    StructLayout(&[(1, I32, REQUIRED), (2, Bool, REQUIRED), (3, Bool, REQUIRED)]);
+    StructLayout(&[(1..=1, I32, REQUIRED), (2..=3, Bool, REQUIRED)]);
 
 const COLUMN_CHUNK: StructLayout = StructLayout(&[
-    (1, Bytes, OPTIONAL),
-    (2, I64, REQUIRED),
-    (3, Struct(&COLUMN), OPTIONAL),
-    (4, I64, OPTIONAL),
-    (5, I32, OPTIONAL),
-    (6, I64, OPTIONAL),
-    (7, I32, OPTIONAL),
+    (1..=1, Bytes, OPTIONAL),
+    (2..=2, I64, REQUIRED),
+    (3..=3, Struct(&COLUMN), OPTIONAL),
+    (4..=4, I64, OPTIONAL),
+    (5..=5, I32, OPTIONAL),
+    (6..=6, I64, OPTIONAL),
+    (7..=7, I32, OPTIONAL),
 ]);
 
 const COLUMN: StructLayout = StructLayout(&[
-    (1, I32, REQUIRED),
-    (2, List(&I32), REQUIRED),
-    (3, List(&Bytes), REQUIRED),
-    (4, I32, REQUIRED),
-    (5, I64, REQUIRED),
-    (6, I64, REQUIRED),
-    (7, I64, REQUIRED),
-    (8, List(&Struct(&KEY_VALUE)), OPTIONAL),
-    (9, I64, REQUIRED),
-    (10, I64, OPTIONAL),
-    (11, I64, OPTIONAL),
-    (12, Struct(&STATISTICS), OPTIONAL),
-    (13, List(&Struct(&PAGE_ENCODING)), OPTIONAL),
-    (14, I64, OPTIONAL),
-    (15, I32, OPTIONAL),
-    (16, Struct(&SIZES), OPTIONAL),
+    (1..=1, I32, REQUIRED),
+    (2..=2, List(&I32), REQUIRED),
+    (3..=3, List(&Bytes), REQUIRED),
+    (4..=4, I32, REQUIRED),
+    (5..=7, I64, REQUIRED),
+    (8..=8, List(&Struct(&KEY_VALUE)), OPTIONAL),
+    (9..=9, I64, REQUIRED),
+    (10..=11, I64, OPTIONAL),
+    (12..=12, Struct(&STATISTICS), OPTIONAL),
+    (13..=13, List(&Struct(&PAGE_ENCODING)), OPTIONAL),
+    (14..=14, I64, OPTIONAL),
+    (15..=15, I32, OPTIONAL),
+    (16..=16, Struct(&SIZES), OPTIONAL),
 ]);
 
 const STATISTICS: StructLayout = StructLayout(&[
-    (1, Bytes, OPTIONAL),
-    (2, Bytes, OPTIONAL),
-    (3, I64, OPTIONAL),
-    (4, I64, OPTIONAL),
-    (5, Bytes, OPTIONAL),
-    (6, Bytes, OPTIONAL),
-    (7, Bool, OPTIONAL),
-    (8, Bool, OPTIONAL),
+    (1..=2, Bytes, OPTIONAL),
+    (3..=4, I64, OPTIONAL),
+    (5..=6, Bytes, OPTIONAL),
+    (7..=8, Bool, OPTIONAL),
 ]);
 
-const PAGE_ENCODING: StructLayout =
-    StructLayout(&[(1, I32, REQUIRED), (2, I32, REQUIRED), (3, I32, REQUIRED)]);
-const SIZES: StructLayout = StructLayout(&[
-    (1, I64, OPTIONAL),
-    (2, List(&I64), OPTIONAL),
-    (3, List(&I64), OPTIONAL),
-]);
-const KEY_VALUE: StructLayout = StructLayout(&[(1, Bytes, REQUIRED), (2, Bytes, OPTIONAL)]);
-const COLUMN_ORDER: StructLayout = StructLayout(&[(1, Struct(&EMPTY), OPTIONAL)]);
+const PAGE_ENCODING: StructLayout = StructLayout(&[(1..=3, I32, REQUIRED)]);
+const SIZES: StructLayout = StructLayout(&[(1..=1, I64, OPTIONAL), (2..=3, List(&I64), OPTIONAL)]);
+const KEY_VALUE: StructLayout = StructLayout(&[(1..=1, Bytes, REQUIRED), (2..=2, Bytes, OPTIONAL)]);
+const COLUMN_ORDER: StructLayout = StructLayout(&[(1..=1, Struct(&EMPTY), OPTIONAL)]);
 
 pub(super) const PAGE_HEADER: StructLayout = StructLayout(&[
-    (1, I32, REQUIRED),
-    (2, I32, REQUIRED),
-    (3, I32, REQUIRED),
-    (4, I32, OPTIONAL),
-    (5, Struct(&DATA_PAGE), OPTIONAL),
-    (7, Struct(&DICTIONARY_PAGE), OPTIONAL),
-    (8, Struct(&DATA_PAGE_V2), OPTIONAL),
+    (1..=3, I32, REQUIRED),
+    (4..=4, I32, OPTIONAL),
+    (5..=5, Struct(&DATA_PAGE), OPTIONAL),
+    (7..=7, Struct(&DICTIONARY_PAGE), OPTIONAL),
+    (8..=8, Struct(&DATA_PAGE_V2), OPTIONAL),
 ]);
 
 const DATA_PAGE: StructLayout = StructLayout(&[
-    (1, I32, REQUIRED),
-    (2, I32, REQUIRED),
-    (3, I32, REQUIRED),
-    (4, I32, REQUIRED),
-    (5, Struct(&STATISTICS), OPTIONAL),
+    (1..=4, I32, REQUIRED),
+    (5..=5, Struct(&STATISTICS), OPTIONAL),
 ]);
 
 const DICTIONARY_PAGE: StructLayout =
-    StructLayout(&[(1, I32, REQUIRED), (2, I32, REQUIRED), (3, Bool, OPTIONAL)]);
+    StructLayout(&[(1..=2, I32, REQUIRED), (3..=3, Bool, OPTIONAL)]);
 
 const DATA_PAGE_V2: StructLayout = StructLayout(&[
-    (1, I32, REQUIRED),
-    (2, I32, REQUIRED),
-    (3, I32, REQUIRED),
-    (4, I32, REQUIRED),
-    (5, I32, REQUIRED),
-    (6, I32, REQUIRED),
-    (7, Bool, OPTIONAL),
-    (8, Struct(&STATISTICS), OPTIONAL),
+    (1..=6, I32, REQUIRED),
+    (7..=7, Bool, OPTIONAL),
+    (8..=8, Struct(&STATISTICS), OPTIONAL),
 ]);
 
 pub(super) const OFFSET_INDEX: StructLayout = StructLayout(&[
-    (1, List(&Struct(&PAGE_LOCATION)), REQUIRED),
-    (2, List(&I64), OPTIONAL),
+    (1..=1, List(&Struct(&PAGE_LOCATION)), REQUIRED),
+    (2..=2, List(&I64), OPTIONAL),
 ]);
 
-const PAGE_LOCATION: StructLayout =
-    StructLayout(&[(1, I64, REQUIRED), (2, I32, REQUIRED), (3, I64, REQUIRED)]);
+const PAGE_LOCATION: StructLayout = StructLayout(&[
+    (1..=1, I64, REQUIRED),
+    (2..=2, I32, REQUIRED),
+    (3..=3, I64, REQUIRED),
+]);
 
 pub(super) const COLUMN_INDEX: StructLayout = StructLayout(&[
-    (1, List(&Bool), REQUIRED),
-    (2, List(&Bytes), REQUIRED),
-    (3, List(&Bytes), REQUIRED),
-    (4, I32, REQUIRED),
-    (5, List(&I64), OPTIONAL),
-    (6, List(&I64), OPTIONAL),
-    (7, List(&I64), OPTIONAL),
+    (1..=1, List(&Bool), REQUIRED),
+    (2..=3, List(&Bytes), REQUIRED),
+    (4..=4, I32, REQUIRED),
+    (5..=7, List(&I64), OPTIONAL),
 ]);
 
-pub(super) const BLOOM_FILTER: StructLayout = StructLayout(&[
-    (1, I32, REQUIRED),
-    (2, Struct(&EMPTY), REQUIRED),
-    (3, Struct(&EMPTY), REQUIRED),
-    (4, Struct(&EMPTY), REQUIRED),
-]);
+pub(super) const BLOOM_FILTER: StructLayout =
+    StructLayout(&[(1..=1, I32, REQUIRED), (2..=4, Struct(&EMPTY), REQUIRED)]);
 
 impl StructLayout {
     /// Checks that `node` is a struct with this layout.
@@ -205,11 +164,12 @@ impl StructLayout {
     }
 
     fn fits(&self, node: &Node) -> bool {
-        let fits = |(id, kind, required): &(i16, Type, bool)| match node.field(*id) {
-            Some(node) => kind.fits(node),
-            None => !required,
-        };
-        matches!(node, Node::Struct(_)) && self.0.iter().all(fits)
+        let mut fields = self.0.iter();
+        let fit = fields.all(|(ids, kind, required)| {
+            let field = |id| node.field(id).map_or(!required, |node| kind.fits(node));
+            ids.clone().all(field)
+        });
+        matches!(node, Node::Struct(_)) && fit
     }
 }
 
