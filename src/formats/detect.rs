@@ -20,45 +20,28 @@ pub(crate) enum DetectedFormat {
 
 const FORMATS: &str = "these can be verified: json, ndjson, csv, tsv and singer (also as .gz or .zst), xlsx, parquet, sqlite, and archives";
 
-/// Returns whether it is a SQLite file, such as an archive.
-pub(crate) fn is_database(head: &[u8]) -> bool {
-    head.starts_with(b"SQLite format 3\0")
-}
-
-/// Returns whether it is a Parquet file.
-pub(crate) fn is_parquet(head: &[u8]) -> bool {
-    head.starts_with(b"PAR1")
-}
-
-/// Returns whether it is a zip archive, such as a spreadsheet.
-pub(crate) fn is_zip(head: &[u8]) -> bool {
-    head.starts_with(b"PK\x03\x04")
-}
+/// The first bytes of a SQLite file, of a Parquet file, and of a zip archive such as a spreadsheet.
+pub(crate) const DATABASE: &[u8] = b"SQLite format 3\0";
+pub(crate) const PARQUET: &[u8] = b"PAR1";
+pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
 
 /// Rejects a file whose name says another format than its first bytes: other programs go by the name, and the rest of the
 /// file may be just that.
 pub(crate) fn check_name(extension: Option<&str>, head: &[u8]) -> Result<(), ReadError> {
-    type Check = fn(&[u8]) -> bool;
-    const FORMATS: [(&str, &[&str], Check); 3] = [
-        (
-            "a SQLite database",
-            &["sqlite", "sqlite3", "db"],
-            is_database,
-        ),
-        ("a Parquet file", &["parquet"], is_parquet),
-        ("a spreadsheet", &["xlsx"], is_zip),
+    const FORMATS: [(&str, &[&str], &[u8]); 3] = [
+        ("a SQLite database", &["sqlite", "sqlite3", "db"], DATABASE),
+        ("a Parquet file", &["parquet"], PARQUET),
+        ("a spreadsheet", &["xlsx"], ZIP),
     ];
     const TEXTS: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
     let Some(extension) = extension else {
         return Ok(());
     };
-    let named = FORMATS
-        .iter()
-        .find(|(_, names, _)| names.contains(&extension));
-    let found = FORMATS.iter().find(|(_, _, is_this)| is_this(head));
+    let mut formats = FORMATS.iter();
+    let named = formats.find(|(_, names, _)| names.contains(&extension));
+    let found = FORMATS.iter().find(|(.., start)| head.starts_with(start));
     let is_known = named.is_some() || TEXTS.contains(&extension);
-    let is_right = named.map(|named| named.0) == found.map(|found| found.0);
-    if is_right || !is_known {
+    if named == found || !is_known {
         return Ok(());
     }
     let is = match (found, named) {

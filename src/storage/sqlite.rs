@@ -91,10 +91,10 @@ pub(crate) fn is_damage(failure: &Failure) -> bool {
 }
 
 pub(crate) fn is_damage_error(error: &rusqlite::Error) -> bool {
-    let code = error.sqlite_error_code();
+    use ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(
-        code,
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        error.sqlite_error_code(),
+        Some(DatabaseCorrupt | NotADatabase)
     )
 }
 
@@ -143,17 +143,19 @@ pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
         .hint(hint)
 }
 
+/// Does the same for a file that is only read: damage counts as a difference.
+pub(crate) fn read_failure(path: &Path, error: rusqlite::Error) -> Failure {
+    if is_damage_error(&error) {
+        return damage(path, error.into());
+    }
+    failure(path, error)
+}
+
 /// Checks every page and every index, and stops at the first problem.
 pub(crate) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
     // `quick_check` does not compare the indexes with the rows.
     let found = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
-    let found: String = found.map_err(|error| {
-        if is_damage_error(&error) {
-            damage(path, error.into())
-        } else {
-            failure(path, error)
-        }
-    })?;
+    let found: String = found.map_err(|error| read_failure(path, error))?;
     let size = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, u64>(0));
     let pages = size("page_count").and_then(|pages| Ok(pages * size("page_size")?));
     let pages = pages.map_err(|error| failure(path, error))?;
@@ -178,8 +180,7 @@ pub(crate) fn check_table(db: &Connection, path: &Path) -> Result<(), Failure> {
         Ok(Some((kind, _))) if kind == "view" => "a view",
         Ok(Some((_, 0))) => "a virtual table",
         Ok(_) => return Ok(()),
-        Err(error) if is_damage_error(&error) => return Err(damage(path, error.into())),
-        Err(error) => return Err(failure(path, error)),
+        Err(error) => return Err(read_failure(path, error)),
     };
     let message = format!(
         "`{}`: `batches` is {is_a}, not a plain table",

@@ -1,6 +1,6 @@
 //! Compares the batches of the other side with those of the file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use super::ledger::{Ledger, Lookup, Occurrence};
@@ -35,10 +35,8 @@ pub(crate) struct Comparison {
     scope: Scope,
     missing: NameList,
     changed: u64,
-    /// The first changed batches, with their values on the other side.
-    changed_values: HashMap<String, CanonicalValues>,
-    /// The identifiers of the same batches, in order.
-    order: Vec<String>,
+    /// The first changed batches, with their number and their values on the other side.
+    changed_values: HashMap<String, (usize, CanonicalValues)>,
 }
 
 /// The values of a batch in canonical form.
@@ -85,7 +83,6 @@ impl Comparison {
             missing: NameList::default(),
             changed: 0,
             changed_values: HashMap::new(),
-            order: Vec::new(),
         }
     }
 
@@ -104,10 +101,10 @@ impl Comparison {
             Lookup::Missing => self.missing.add(id),
             Lookup::Changed => {
                 self.changed += 1;
-                if self.order.len() < LISTED {
-                    self.order.push(id.to_owned());
+                let number = self.changed_values.len();
+                if number < LISTED {
                     let values = CanonicalValues::new(batch, &self.scope);
-                    self.changed_values.insert(id.to_owned(), values);
+                    self.changed_values.insert(id.to_owned(), (number, values));
                 }
             }
             Lookup::Repeated(occurrence) => return occurrence,
@@ -131,17 +128,17 @@ impl Comparison {
             ids: Vec::new(),
         };
         let limit = usize::try_from(extra.count).map_or(LISTED, |count| count.min(LISTED));
-        let mut changes: HashMap<String, BatchDifference> = HashMap::new();
+        let mut changes = BTreeMap::new();
         if limit > 0 || !self.changed_values.is_empty() {
             source.read(layout, &mut |record| {
                 let id = record.values.plain(BATCH_ID).unwrap_or_default();
                 if extra.ids.len() < limit && self.ledger.is_first_unmatched(&id) {
                     extra.ids.push(id.clone().into_owned());
                 }
-                if let Some(there) = self.changed_values.remove(id.as_ref()) {
+                if let Some((number, there)) = self.changed_values.remove(id.as_ref()) {
                     let here = CanonicalValues::new(record.values, &self.scope);
                     let change = difference(id.into_owned(), &self.scope, &here, &there);
-                    changes.insert(change.id.clone(), change);
+                    changes.insert(number, change);
                 }
                 let done = extra.ids.len() == limit && self.changed_values.is_empty();
                 Ok(if done {
@@ -151,12 +148,11 @@ impl Comparison {
                 })
             })?;
         }
-        let change = |id: String| changes.remove(&id);
         Ok(Differences {
             missing: self.missing,
             extra,
             changed: self.changed,
-            changes: self.order.into_iter().filter_map(change).collect(),
+            changes: changes.into_values().collect(),
         })
     }
 }

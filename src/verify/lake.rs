@@ -34,25 +34,18 @@ impl Lake {
     /// Returns the lake at `path`; `None` if it is a file or does not exist. In object storage, a name without an extension is
     /// that of a folder.
     pub(crate) fn find(path: &Path) -> Result<Option<Self>, Failure> {
+        let folder = || Self {
+            folder: path.to_owned(),
+            template: None,
+        };
         if ObjectAddress::is_meant(path) && Template::parse(path)?.is_none() {
             let text = path.to_string_lossy();
-            let is_object = text
-                .rsplit('/')
-                .next()
-                .is_some_and(|last| last.contains('.'));
-            return Ok((!is_object).then(|| Self {
-                folder: path.to_owned(),
-                template: None,
-            }));
-        }
-        if path.is_dir() {
-            return Ok(Some(Self {
-                folder: path.to_owned(),
-                template: None,
-            }));
+            let mut parts = text.rsplit('/');
+            let is_object = parts.next().is_some_and(|last| last.contains('.'));
+            return Ok((!is_object).then(folder));
         }
         if path.exists() {
-            return Ok(None);
+            return Ok(path.is_dir().then(folder));
         }
         // Names are compared as text.
         let template = Template::parse(path.strip_prefix(".").unwrap_or(path))?;
@@ -66,10 +59,10 @@ impl Lake {
     pub(crate) fn manifest(&self, storage: &Storage) -> Result<Option<PathBuf>, Failure> {
         let manifest = self.folder.join(MANIFEST);
         let exists = match ObjectAddress::parse(&manifest)? {
-            Some(address) => storage
-                .cloud
-                .sizes(&address)?
-                .contains_key(&address.to_string()),
+            Some(address) => {
+                let sizes = storage.cloud.sizes(&address)?;
+                sizes.contains_key(&address.to_string())
+            }
             None => manifest.exists(),
         };
         Ok(exists.then_some(manifest))
@@ -112,9 +105,8 @@ impl Lake {
                 None => format!("there is no export in the folder `{name}`"),
                 Some(_) => format!("no file in the folder `{name}` matches the template"),
             };
-            return Err(Failure::new(Kind::Usage, message).hint(
-                "files with these extensions are verified: json, ndjson, jsonl, csv, tsv, xlsx, parquet, sqlite, db, with or without .gz or .zst",
-            ));
+            let hint = "files with these extensions are verified: json, ndjson, jsonl, csv, tsv, xlsx, parquet, sqlite, db, with or without .gz or .zst";
+            return Err(Failure::usage(message, hint));
         }
         walk.files = files;
         Ok(walk)
@@ -187,9 +179,8 @@ impl FolderWalk {
     fn enter(&mut self, folder: &Path) -> Result<(), Failure> {
         let cannot = |error: io::Error| {
             let name = text::one_line(&folder.to_string_lossy()).into_owned();
-            Failure::new(Kind::Usage, format!("cannot read the folder `{name}`"))
-                .caused_by(error)
-                .hint("check that it exists and that you have permission to read it")
+            let hint = "check that it exists and that you have permission to read it";
+            Failure::usage(format!("cannot read the folder `{name}`"), hint).caused_by(error)
         };
         match self.seen.entry(folder.canonicalize().map_err(cannot)?) {
             Entry::Vacant(slot) => drop(slot.insert(folder.to_owned())),
@@ -205,10 +196,8 @@ impl FolderWalk {
         let mut links = Vec::new();
         for entry in fs::read_dir(folder).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
-            if matches!(
-                entry.file_name().as_encoded_bytes().first(),
-                Some(b'_' | b'.')
-            ) {
+            let name = entry.file_name();
+            if matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.')) {
                 continue;
             }
             let path = entry.path();

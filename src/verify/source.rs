@@ -14,7 +14,7 @@ use super::workbook;
 use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
 use crate::batch::{CREATION_DATE, CROP_TYPE};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::export::HiveFolders;
 use crate::formats::detect::{self, DetectedFormat};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
@@ -212,9 +212,7 @@ impl RecordSource {
                 io::ErrorKind::NotFound => "check the name of the file",
                 _ => "check the permissions of the file",
             };
-            Failure::new(Kind::Usage, format!("cannot read {name}"))
-                .caused_by(error)
-                .hint(hint)
+            Failure::usage(format!("cannot read {name}"), hint).caused_by(error)
         };
         let file = File::open(path).map_err(refuse)?;
         let metadata = file.metadata().map_err(refuse)?;
@@ -251,11 +249,9 @@ impl RecordSource {
     fn spool(name: String, mut from: impl Read) -> Result<Self, Failure> {
         let mut spooled = SpooledTempFile::new(SPOOLED);
         io::copy(&mut from, &mut spooled).map_err(|error| {
-            Failure::new(Kind::Usage, format!("cannot read {name}"))
-                .caused_by(error)
-                .hint(
-                    "it is copied to a temporary file first: check that there is enough disk space",
-                )
+            let hint =
+                "it is copied to a temporary file first: check that there is enough disk space";
+            Failure::usage(format!("cannot read {name}"), hint).caused_by(error)
         })?;
         let input = Input::Spooled(Box::new(spooled));
         Ok(Self::of_file(name, input, None, None))
@@ -336,7 +332,7 @@ impl SourceFile {
             return Err(ReadError::cut_short("it has no bytes"));
         }
         detect::check_name(extension.as_deref(), &head)?;
-        if detect::is_database(&head) {
+        if head.starts_with(detect::DATABASE) {
             let Some(path) = path else {
                 let why = "is a database, which cannot be read from a pipe";
                 return Err(ReadError::foreign(why, "pass the name of the file"));
@@ -348,10 +344,10 @@ impl SourceFile {
                 sqlite::read(path, each)
             };
         }
-        if detect::is_parquet(&head) {
+        if head.starts_with(detect::PARQUET) {
             return parquet::read(self.input.file()?, each);
         }
-        if detect::is_zip(&head) {
+        if head.starts_with(detect::ZIP) {
             return workbook::read(BufReader::new(self.input.rewound()?), each);
         }
         let info = read_text(&head, &mut bytes, extension.as_deref(), layout, each)?;

@@ -72,41 +72,40 @@ impl DetectedDialect {
                 "if it was written with `--no-header` and `--fields`, pass its manifest with `--manifest`",
             ));
         };
-        let mut cells = [None; COLUMNS.len()];
+        let mut new = Self::new(delimiter, layout.len(), excel);
         for (cell, &column) in layout.iter().enumerate() {
-            cells[column] = Some(cell);
+            new.cells[column] = Some(cell);
         }
-        Ok(Some(Self {
-            delimiter: effective_delimiter(delimiter, layout.len()),
+        Ok(Some(new))
+    }
+
+    /// A dialect without a header, and without columns yet.
+    fn new(delimiter: u8, width: usize, excel: bool) -> Self {
+        Self {
+            // In a file with one column, a comma does not separate cells.
+            delimiter: if width == 1 { NO_DELIMITER } else { delimiter },
             header: false,
-            cells,
-            width: layout.len(),
+            cells: [None; COLUMNS.len()],
+            width,
             unknown: Vec::new(),
             excel,
-        }))
+        }
     }
 
     fn with_header(delimiter: u8, names: &StringRecord, excel: bool) -> Result<Self, ReadError> {
-        let mut cells = [None; COLUMNS.len()];
-        let mut unknown = Vec::new();
+        let mut new = Self::new(delimiter, names.len(), excel);
+        new.header = true;
         for (cell, name) in names.iter().enumerate() {
             let Some(column) = find_column(name) else {
-                unknown.push(name.to_owned());
+                new.unknown.push(name.to_owned());
                 continue;
             };
-            if cells[column].replace(cell).is_some() {
+            if new.cells[column].replace(cell).is_some() {
                 let why = format!("`{name}` appears twice");
                 return Err(ReadError::broken(RecordPlace::Line(1), why, None));
             }
         }
-        Ok(Self {
-            delimiter: effective_delimiter(delimiter, names.len()),
-            header: true,
-            cells,
-            width: names.len(),
-            unknown,
-            excel,
-        })
+        Ok(new)
     }
 
     /// Returns the columns of the file, one bit each.
@@ -148,11 +147,6 @@ impl DetectedDialect {
             _ => text,
         }
     }
-}
-
-/// Returns the delimiter to read with: in a file with one column, a comma does not separate cells.
-fn effective_delimiter(delimiter: u8, width: usize) -> u8 {
-    if width == 1 { NO_DELIMITER } else { delimiter }
 }
 
 /// Returns the possible delimiters, the likely ones first: `--delimiter` accepts nearly any character.

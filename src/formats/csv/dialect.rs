@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr3};
 
 use crate::batch::{COLUMNS, FieldType};
-use crate::error::{self, Failure};
+use crate::error::Failure;
 
 /// How cells are separated and written.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -115,8 +115,10 @@ fn delimiter(word: &str) -> Result<u8, Failure> {
     match word.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | b'\0') => Ok(*byte),
-        _ => Err(Failure::new(error::Kind::Usage, format!("`--delimiter {word}` is not one ASCII character"))
-            .hint("write one ASCII character that is neither a quote nor a line break, such as ';' or '\\t'")),
+        _ => Err(Failure::usage(
+            format!("`--delimiter {word}` is not one ASCII character"),
+            "write one ASCII character that is neither a quote nor a line break, such as ';' or '\\t'",
+        )),
     }
 }
 

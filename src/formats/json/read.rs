@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::string::FromUtf8Error;
 use std::sync::Arc;
 
 use crate::batch::Batch;
@@ -31,16 +32,11 @@ pub(crate) fn read(
         found: 0,
         ended: None,
     };
-    loop {
-        let text = match pieces.next()? {
-            TextPiece::Text(text) => text,
-            TextPiece::Invalid => {
-                let place = RecordPlace::Batch(receiver.count + 1);
-                return Err(ReadError::broken(place, "it is not UTF-8", None));
-            }
-            TextPiece::End => break,
-        };
-        let text = Arc::new(text);
+    while let Some(text) = pieces.next()? {
+        let text = Arc::new(text.map_err(|_| {
+            let place = RecordPlace::Batch(receiver.count + 1);
+            ReadError::broken(place, "it is not UTF-8", None)
+        })?);
         let result = splitter.feed(&text, &mut |found| receiver.take(found));
         match (receiver.ended.take(), result) {
             (Some(Ok(())), _) => return Ok(file_info()),
@@ -233,13 +229,6 @@ impl Lines {
     }
 }
 
-enum TextPiece {
-    Text(String),
-    /// Not UTF-8.
-    Invalid,
-    End,
-}
-
 /// A stream of text in pieces that end with a line if possible: a batch that is complete in its piece is
 /// read much faster.
 struct TextPieces<R> {
@@ -258,7 +247,8 @@ impl<R: Read> TextPieces<R> {
         }
     }
 
-    fn next(&mut self) -> io::Result<TextPiece> {
+    /// Returns the next piece, unless it is not UTF-8; `None` at the end.
+    fn next(&mut self) -> io::Result<Option<Result<String, FromUtf8Error>>> {
         let mut piece = std::mem::take(&mut self.rest);
         let missing = (SIZE.saturating_sub(piece.len())).max(SIZE / 2);
         let read = (&mut self.bytes)
@@ -268,24 +258,23 @@ impl<R: Read> TextPieces<R> {
             piece.drain(..3);
         }
         if piece.is_empty() && read == 0 {
-            return Ok(TextPiece::End);
+            return Ok(None);
         }
         // A shorter read is the end of the input.
         if read == missing {
             let end = memchr::memrchr(b'\n', &piece).map_or(piece.len(), |line| line + 1);
             self.rest = piece.split_off(end);
         }
-        Ok(match String::from_utf8(piece) {
-            Ok(text) => TextPiece::Text(text),
+        Ok(Some(match String::from_utf8(piece) {
             // A character that is split by the end of the piece continues in the next one.
             Err(error) if error.utf8_error().error_len().is_none() && read == missing => {
                 let end = error.utf8_error().valid_up_to();
                 let mut piece = error.into_bytes();
                 self.rest.splice(..0, piece.drain(end..));
-                String::from_utf8(piece).map_or(TextPiece::Invalid, TextPiece::Text)
+                String::from_utf8(piece)
             }
-            Err(_) => TextPiece::Invalid,
-        })
+            text => text,
+        }))
     }
 }
 

@@ -9,7 +9,9 @@ use rusqlite::{Connection, OpenFlags};
 use crate::batch::{COLUMNS, Column, FieldType, PlainRow, column_bits, find_column};
 use crate::error::{self, Failure};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
-use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, is_damage_error};
+use crate::storage::sqlite::{
+    check_pages, check_table, connect, damage, is_damage_error, read_failure,
+};
 
 /// The column of fields that the interface does not know.
 const EXTRA: &str = "extra";
@@ -33,20 +35,14 @@ pub(crate) fn check_length(path: &Path, head: &[u8]) -> Result<(), ReadError> {
     let (Some(pages), Some(changes), Some(counted)) = (number(28), number(24), number(92)) else {
         return Err(ReadError::cut_short("it ends inside its header"));
     };
+    // A length that cannot be read is not an error here.
+    let length = path.metadata().map_or(u64::MAX, |metadata| metadata.len());
     // If the two differ, an old SQLite has changed the file without counting its pages.
-    let is_counted = changes == counted;
-    let is_short = is_counted && size(pages).is_some_and(|size| size > length(path));
-    if is_short {
-        return Err(ReadError::cut_short(
-            "it has fewer pages than its header says",
-        ));
+    if changes == counted && size(pages).is_some_and(|size| size > length) {
+        let why = "it has fewer pages than its header says";
+        return Err(ReadError::cut_short(why));
     }
     Ok(())
-}
-
-fn length(path: &Path) -> u64 {
-    // A length that cannot be read is not an error here.
-    path.metadata().map_or(u64::MAX, |metadata| metadata.len())
 }
 
 /// Reads the rows of the database at `path`.
@@ -77,15 +73,18 @@ impl ExportTable {
     fn open(path: &Path) -> Result<Self, Failure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let refused = || {
-            let message = format!(
-                "`{}` is neither an archive nor an export with a table `batches`",
-                path.display()
-            );
-            Failure::new(error::Kind::Usage, message)
-                .hint("pass a database that `trayscan export -f sqlite` wrote, or an archive")
+            let path = path.display();
+            Failure::usage(
+                format!("`{path}` is neither an archive nor an export with a table `batches`"),
+                "pass a database that `trayscan export -f sqlite` wrote, or an archive",
+            )
         };
-        let failure =
-            |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
+        let failure = |error| {
+            if is_damage_error(&error) {
+                return damage(path, error.into());
+            }
+            refused().caused_by(error)
+        };
         let db = connect(path, flags).map_err(failure)?;
         // The check of the pages looks up each row in the index, in random order.
         db.pragma_update(None, "cache_size", CACHE)
@@ -119,16 +118,9 @@ impl ExportTable {
 
     /// Passes each row to `each`, until that returns `Break`.
     fn each(&self, each: &mut RecordHandler<'_>) -> Result<(), Failure> {
-        let failure = |error| {
-            damaged(&self.path, error).unwrap_or_else(|error| sqlite::failure(&self.path, error))
-        };
-        let extra = self.has_extra.then_some(EXTRA);
-        let names: Vec<&str> = self
-            .columns
-            .iter()
-            .map(|&column| COLUMNS[column].name)
-            .chain(extra)
-            .collect();
+        let failure = |error| read_failure(&self.path, error);
+        let names = self.columns.iter().map(|&column| COLUMNS[column].name);
+        let names: Vec<&str> = names.chain(self.has_extra.then_some(EXTRA)).collect();
         let sql = format!("SELECT {} FROM batches", names.join(", "));
         let mut rows = self.db.prepare(&sql).map_err(failure)?;
         let mut rows = rows.query([]).map_err(failure)?;
@@ -181,15 +173,6 @@ impl ExportTable {
         let message = format!("`{path}`, batch {row}: `{name}` is {found}, not {expected}");
         Failure::new(error::Kind::Protocol, message)
             .hint("the database was modified; export it again")
-    }
-}
-
-/// Returns a failure if the error is due to damage, and the error itself otherwise.
-fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Error> {
-    if is_damage_error(&error) {
-        Ok(damage(path, error.into()))
-    } else {
-        Err(error)
     }
 }
 

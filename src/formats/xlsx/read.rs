@@ -186,13 +186,6 @@ impl<R: Read + Seek> Seek for SharedReader<R> {
     }
 }
 
-/// How far a sheet was read without calamine.
-enum UsualEnd {
-    Done(ControlFlow<()>),
-    /// Up to a cell in another notation: the number of cells before it.
-    Passed(u64),
-}
-
 /// Reads a sheet of batches.
 struct SheetReader<'a> {
     name: &'a str,
@@ -235,10 +228,10 @@ impl<'a> SheetReader<'a> {
         each: &mut RecordHandler<'_>,
     ) -> Result<ControlFlow<()>, ReadError> {
         let formats = NumberFormats::new(cells.styles());
-        let passed = match self.read_usual(file, &formats, each)? {
-            UsualEnd::Done(flow) => return Ok(flow),
-            UsualEnd::Passed(count) => count,
-        };
+        let mut passed = 0;
+        if let Some(flow) = self.read_usual(file, &formats, &mut passed, each)? {
+            return Ok(flow);
+        }
         for _ in 0..passed {
             catch_panic(|| cells.next_cell())?;
         }
@@ -259,32 +252,33 @@ impl<'a> SheetReader<'a> {
         self.next_row(None, each)
     }
 
-    /// Reads the cells as long as they are in the notation of an export.
+    /// Reads the cells as long as they are in the notation of an export, and counts them in `passed`; `None` if one is
+    /// in another.
     fn read_usual<R: Read + Seek>(
         &mut self,
         file: &Rc<RefCell<R>>,
         formats: &NumberFormats,
+        passed: &mut u64,
         each: &mut RecordHandler<'_>,
-    ) -> Result<UsualEnd, ReadError> {
-        let mut passed = 0;
+    ) -> Result<Option<ControlFlow<()>>, ReadError> {
         let Some(part) = self.facts.part.take() else {
-            return Ok(UsualEnd::Passed(passed));
+            return Ok(None);
         };
         let Ok(mut archive) = ZipArchive::new(SharedReader::new(file)) else {
-            return Ok(UsualEnd::Passed(passed));
+            return Ok(None);
         };
         let part = zip_limits::find_part(&mut archive, &part);
         let Some(mut usual) = part.map(UsualCells::new).transpose()?.flatten() else {
-            return Ok(UsualEnd::Passed(passed));
+            return Ok(None);
         };
         loop {
             let cell = match usual.next()? {
                 UsualStep::Cell(cell) => cell,
-                UsualStep::End => return self.next_row(None, each).map(UsualEnd::Done),
-                UsualStep::Other => return Ok(UsualEnd::Passed(passed)),
+                UsualStep::End => return self.next_row(None, each).map(Some),
+                UsualStep::Other => return Ok(None),
             };
             if self.next_row(Some(cell.place.0), each)? == ControlFlow::Break(()) {
-                return Ok(UsualEnd::Done(ControlFlow::Break(())));
+                return Ok(Some(ControlFlow::Break(())));
             }
             let bytes = usual.bytes();
             let shown = formats.shown(cell.format);
@@ -297,13 +291,13 @@ impl<'a> SheetReader<'a> {
             };
             if !is_shown || !self.add_usual(&cell, bytes, formats)? {
                 let Some(value) = cell.value(bytes, formats) else {
-                    return Ok(UsualEnd::Passed(passed));
+                    return Ok(None);
                 };
                 self.check_format(cell.place, &value, shown)?;
                 self.add(cell.place, &value)?;
             }
             usual.skip(&cell);
-            passed += 1;
+            *passed += 1;
         }
     }
 
