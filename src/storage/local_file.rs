@@ -12,7 +12,7 @@ use super::Storage;
 use super::path::{folder_of, follow_links};
 use super::sqlite::refuse_sidecars;
 use super::temp_file::{PartFiles, TempFile, sync_folder};
-use super::transaction::Transaction;
+use super::transaction::{Transaction, created_meanwhile};
 use crate::error::{Failure, Kind};
 
 pub(crate) struct LocalFile {
@@ -59,16 +59,6 @@ impl LocalFile {
         let path = follow_links(path)?;
         check_folder(folder_of(&path))
     }
-
-    fn created_meanwhile(&self) -> Failure {
-        Failure::new(
-            Kind::Output,
-            format!(
-                "{} was created in the meantime, and `--no-clobber` keeps it",
-                self.name
-            ),
-        )
-    }
 }
 
 impl Write for LocalFile {
@@ -103,7 +93,7 @@ impl Transaction for LocalFile {
 
     fn prepare(&mut self) -> Result<(), Failure> {
         if !self.replace && self.path.exists() {
-            return Err(self.created_meanwhile());
+            return Err(created_meanwhile(&self.name));
         }
         if self.is_database {
             refuse_sidecars(&self.path)?;
@@ -124,7 +114,7 @@ impl Transaction for LocalFile {
         if let Err(error) = renamed {
             let file = &mut all[count];
             let failure = match error.kind() {
-                io::ErrorKind::AlreadyExists => file.created_meanwhile(),
+                io::ErrorKind::AlreadyExists => created_meanwhile(&file.name),
                 _ => file.failure(error),
             };
             return Err(match count {

@@ -106,9 +106,7 @@ impl Storage {
         let target = OutputTarget::open(location, no_clobber, false, parts, self)?;
         EncodedOutput::new(target, compression, false, &self.spare)
     }
-}
 
-impl Storage {
     /// Replaces a small file or object with `text`. It does not count as a result: a signal can still stop
     /// the run.
     pub(crate) fn replace(&self, location: &Location, text: &[u8]) -> Result<(), Failure> {

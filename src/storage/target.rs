@@ -10,10 +10,10 @@ use super::cloud::Upload;
 use super::escaping::Escapes;
 use super::local_file::{LocalFile, check_access};
 use super::location::Location;
-use super::path::is_open_file;
+use super::path::{folder_of, is_open_file};
 use super::sqlite::is_archive;
 use super::temp_file::PartFiles;
-use super::transaction::{Stream, Transaction};
+use super::transaction::{Stream, Transaction, already_exists};
 use crate::error::{Failure, Kind};
 use crate::text::for_shell;
 
@@ -44,7 +44,7 @@ impl OutputTarget {
             }
             Location::Table(_) => {
                 let why = format!("{name} is a table, but this output must be a file");
-                return Err(Failure::new(Kind::Usage, why).hint("name a file"));
+                return Err(Failure::usage(why, "name a file"));
             }
         })
     }
@@ -126,11 +126,7 @@ impl Found {
             .hint("choose another name; use `--archive` to read from the archive"));
         }
         if no_clobber {
-            return Err(Failure::new(
-                Kind::Output,
-                format!("{name} already exists, and `--no-clobber` keeps it"),
-            )
-            .hint("choose another name, or remove `--no-clobber`"));
+            return Err(already_exists(name));
         }
         Ok(Self::File(metadata))
     }
@@ -199,30 +195,22 @@ impl DerefMut for OutputTarget {
 }
 
 fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder_of(path);
     let hint = match error.kind() {
-        io::ErrorKind::NotFound => match folder {
-            Some(folder) if folder.starts_with("~") => {
-                "the shell does not expand `~` in quotes: write the path without quotes, or use \"$HOME\"".to_owned()
-            }
-            Some(folder) if !folder.exists() => {
-                format!("create the folder first: mkdir -p {}", for_shell(&folder.to_string_lossy()))
-            }
-            _ => "choose another location with `-o`".to_owned(),
-        },
+        io::ErrorKind::NotFound if folder.starts_with("~") => {
+            "the shell does not expand `~` in quotes: write the path without quotes, or use \"$HOME\"".to_owned()
+        }
+        io::ErrorKind::NotFound if !folder.exists() => {
+            format!("create the folder first: mkdir -p {}", for_shell(&folder.to_string_lossy()))
+        }
         io::ErrorKind::IsADirectory => "it is a folder: name a file in it".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => {
             "it is write-protected: choose another location with `-o`".to_owned()
         }
-        io::ErrorKind::PermissionDenied => {
-            let folder = folder.unwrap_or(Path::new("."));
-            format!(
-                "you need write permission for the folder `{}`, because a temporary file is created there first",
-                folder.display()
-            )
-        }
+        io::ErrorKind::PermissionDenied => format!(
+            "you need write permission for the folder `{}`, because a temporary file is created there first",
+            folder.display()
+        ),
         _ => "choose another location with `-o`".to_owned(),
     };
     Failure::new(Kind::Output, format!("cannot write to {name}"))

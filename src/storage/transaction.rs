@@ -63,6 +63,18 @@ impl Failure {
     }
 }
 
+/// Returns the failure for an output that already exists.
+pub(super) fn already_exists(name: &str) -> Failure {
+    let message = format!("{name} already exists, and `--no-clobber` keeps it");
+    Failure::new(Kind::Output, message).hint("choose another name, or remove `--no-clobber`")
+}
+
+/// Returns the failure for an output that another program created during the run.
+pub(super) fn created_meanwhile(name: &str) -> Failure {
+    let message = format!("{name} was created in the meantime, and `--no-clobber` keeps it");
+    Failure::new(Kind::Output, message)
+}
+
 /// Standard output, a device or a pipe. What was written cannot be taken back.
 pub(crate) struct Stream {
     sink: Box<dyn Write + Send>,

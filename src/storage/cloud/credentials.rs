@@ -13,7 +13,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::secret::Secret;
 
 /// The metadata service has the same address in all three clouds.
@@ -69,7 +69,7 @@ fn check_characters(prefix: &str, is_read: impl Fn(&str) -> bool) -> Result<(), 
             let hint = format!(
                 "a value read from a file often ends with a line break: remove it, as `{name}=\"$(cat FILE)\"` does"
             );
-            return Err(Failure::new(Kind::Usage, what).hint(hint));
+            return Err(Failure::usage(what, hint));
         }
     }
     Ok(())
@@ -88,8 +88,8 @@ pub(super) fn check_s3(builder: &AmazonS3Builder) -> Result<(), Failure> {
             .is_some_and(|value| !value.is_empty())
     };
     let lacks = |variable: &str| {
-        missing(
-            &format!("{variable} is not set"),
+        Failure::usage(
+            format!("{variable} is not set"),
             "the key has two parts: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither",
         )
     };
@@ -114,7 +114,7 @@ pub(super) fn check_s3(builder: &AmazonS3Builder) -> Result<(), Failure> {
     } else {
         "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
     };
-    Err(missing("no credentials for S3 are set", hint))
+    Err(Failure::usage("no credentials for S3 are set", hint))
 }
 
 pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failure> {
@@ -138,7 +138,10 @@ pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failu
     ] {
         if let Some(path) = value(key) {
             if !Path::new(&path).is_file() {
-                return Err(missing(&format!("{variable} does not name a file"), hint));
+                return Err(Failure::usage(
+                    format!("{variable} does not name a file"),
+                    hint,
+                ));
             }
             return Ok(());
         }
@@ -154,7 +157,7 @@ pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failu
     {
         return Ok(());
     }
-    Err(missing(
+    Err(Failure::usage(
         "no credentials for Google Cloud Storage are set",
         hint,
     ))
@@ -176,7 +179,7 @@ pub(super) fn check_azure(builder: &MicrosoftAzureBuilder) -> Result<(), Failure
         return Ok(());
     }
     if !has(AzureKey::AccountName) {
-        return Err(missing(
+        return Err(Failure::usage(
             "AZURE_STORAGE_ACCOUNT_NAME is not set",
             "set it to the storage account that the container is in",
         ));
@@ -189,14 +192,10 @@ pub(super) fn check_azure(builder: &MicrosoftAzureBuilder) -> Result<(), Failure
     if key || login || other || is_in_the_cloud("AZURE_METADATA_DISABLED") {
         return Ok(());
     }
-    Err(missing(
+    Err(Failure::usage(
         "no credentials for Azure storage are set",
         "set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, or AZURE_USE_AZURE_CLI=true after `az login`",
     ))
-}
-
-fn missing(what: &str, hint: &str) -> Failure {
-    Failure::new(Kind::Usage, what).hint(hint)
 }
 
 /// Returns whether the metadata service responds, unless the variable `switch` disables the query.

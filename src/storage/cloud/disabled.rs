@@ -20,12 +20,9 @@ use crate::storage::Storage;
 use crate::storage::temp_file::TempFile;
 use crate::storage::transaction::Transaction;
 
-/// A type without values.
+/// A type without values, like all here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Never {}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ObjectAddress(Never);
+pub(crate) enum ObjectAddress {}
 
 impl ObjectAddress {
     pub(crate) fn is_meant(name: &Path) -> bool {
@@ -48,7 +45,7 @@ impl ObjectAddress {
 
 impl fmt::Display for ObjectAddress {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {}
+        match *self {}
     }
 }
 
@@ -60,37 +57,36 @@ impl Cloud {
         Ok(Self)
     }
 
-    #[allow(clippy::unused_self, reason = "as with the feature")]
     pub(crate) fn check(&self, address: &ObjectAddress) -> Result<(), Failure> {
-        match address.0 {}
+        match *address {}
     }
 
     pub(crate) fn sizes(&self, address: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
-        match address.0 {}
+        match *address {}
     }
 
     pub(crate) fn remove(&self, address: &ObjectAddress) -> Result<(), Failure> {
-        match address.0 {}
+        match *address {}
     }
 }
 
-pub(crate) struct Object(Never);
+pub(crate) enum Object {}
 
 impl Object {
     pub(crate) fn commit(&self) {
-        match self.0 {}
+        match *self {}
     }
 
     pub(crate) fn is_committed(&self) -> bool {
-        match self.0 {}
+        match *self {}
     }
 
     pub(crate) fn abort(self: Arc<Self>, _: impl FnOnce()) {
-        match self.0 {}
+        match *self {}
     }
 }
 
-pub(crate) struct Upload(Never);
+pub(crate) enum Upload {}
 
 impl Upload {
     pub(crate) fn begin(
@@ -99,7 +95,7 @@ impl Upload {
         _: bool,
         _: &Storage,
     ) -> Result<Self, Failure> {
-        match address.0 {}
+        match *address {}
     }
 
     pub(in crate::storage) fn publish_all(_: Vec<Self>) -> Result<(), Failure> {
@@ -109,25 +105,25 @@ impl Upload {
 
 impl Write for Upload {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-        match self.0 {}
+        match *self {}
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.0 {}
+        match *self {}
     }
 }
 
 impl Transaction for Upload {
     fn name(&self) -> &str {
-        match self.0 {}
+        match *self {}
     }
 
     fn write_by_path(&mut self) -> io::Result<Option<&Path>> {
-        match self.0 {}
+        match *self {}
     }
 
     fn seal(&mut self) -> io::Result<()> {
-        match self.0 {}
+        match *self {}
     }
 
     fn commit(_: Vec<Self>) -> Result<(), Failure> {
@@ -136,7 +132,7 @@ impl Transaction for Upload {
 }
 
 pub(crate) fn download(address: &ObjectAddress, _: &Storage) -> Result<TempFile, Failure> {
-    match address.0 {}
+    match *address {}
 }
 
 #[cfg(test)]

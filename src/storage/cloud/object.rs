@@ -18,7 +18,8 @@ use super::error::StoreError;
 use super::orphans::ObjectUri;
 use super::requests::{Span, Tried, attempt};
 use super::store::{Bucket, Cloud, CloudState};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
+use crate::storage::transaction::created_meanwhile;
 
 /// The metadata key that marks an object with the run that wrote it, to recognise it if a response was lost.
 /// Azure allows no hyphen here, and some proxies no underscore.
@@ -333,13 +334,7 @@ impl Object {
     }
 
     fn appeared(&self) -> Failure {
-        Failure::new(
-            Kind::Output,
-            format!(
-                "`{}` was created in the meantime, and `--no-clobber` keeps it",
-                self.address
-            ),
-        )
+        created_meanwhile(&format!("`{}`", self.address))
     }
 
     pub(super) fn has_failed(&self) -> bool {

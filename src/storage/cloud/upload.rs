@@ -19,7 +19,7 @@ use crate::error::{Failure, Kind};
 use crate::storage::Storage;
 use crate::storage::cleanup::{Cleanup, Unpublished};
 use crate::storage::temp_file::TempFile;
-use crate::storage::transaction::Transaction;
+use crate::storage::transaction::{Transaction, already_exists};
 
 /// Bodies are sent in pieces of this size, to measure progress.
 const PIECE: usize = 64 << 10;
@@ -70,11 +70,7 @@ impl Upload {
                 object.check().await?;
             }
             if no_clobber && object.is_there().await? {
-                return Err(Failure::new(
-                    Kind::Output,
-                    format!("{name} already exists, and `--no-clobber` keeps it"),
-                )
-                .hint("choose another name, or remove `--no-clobber`"));
+                return Err(already_exists(&name));
             }
             Ok(())
         });
