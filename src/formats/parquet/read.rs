@@ -3,6 +3,7 @@
 // The description of the file: its footer, and the Thrift structs that it consists of.
 mod footer;
 mod layout;
+mod node;
 mod thrift;
 
 // What the file says about its values, and whether that is true.
@@ -45,8 +46,8 @@ use filter::Filter;
 use footer::Footer;
 use guard::{MemoryBudget, PageGuard};
 use logical_type::{ColumnType, big_endian, column_type, format_number};
+use node::{Node, broken, damaged};
 use statistics::Claimed;
-use thrift::Node;
 
 /// Rows read at a time.
 const ROWS: usize = 4096;
@@ -146,19 +147,6 @@ fn check_pandas(file: &ParquetMetaData) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Returns the error for a file that is invalid, or too large.
-fn damaged(why: impl Display) -> ReadError {
-    broken(format!("it is damaged or cut short: {why}"))
-}
-
-/// Returns the error for a file that uses a feature that is not supported.
-fn unsupported(why: &str) -> ReadError {
-    ReadError::foreign(
-        format!("is a Parquet file that {why}, which is not supported"),
-        "write it again with the defaults of pyarrow, DuckDB or Spark",
-    )
-}
-
 /// Rejects files of other programs with a compression that is not supported.
 fn check_compression(file: &ParquetMetaData) -> Result<(), ReadError> {
     let chunks = file.row_groups().iter().flat_map(RowGroupMetaData::columns);
@@ -193,10 +181,6 @@ fn crate_error(error: ParquetError) -> ReadError {
         other => other,
     };
     damaged(error)
-}
-
-fn broken(why: String) -> ReadError {
-    ReadError::broken(None, why, "copy or export it again")
 }
 
 /// A column of the file.

@@ -8,8 +8,8 @@ use ::parquet::bloom_filter::Sbbf;
 
 use super::guard::MemoryBudget;
 use super::layout::BLOOM_FILTER;
-use super::thrift::{self, Node};
-use super::{damaged, unsupported};
+use super::node::{Node, damaged, unsupported};
+use super::thrift;
 use crate::formats::record::ReadError;
 
 /// The longest header; a usual one has 15 bytes.

@@ -5,16 +5,15 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
-use ::parquet::basic::Type as Physical;
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::audit::Sorted;
 use super::index::{check_offset_index, column_index};
 use super::layout::{self, StructLayout};
+use super::node::{Node, damaged, unsupported};
 use super::pages::DataPage;
 use super::statistics::{Claimed, SortOrder};
-use super::thrift::{self, Node};
-use super::{damaged, unsupported};
+use super::thrift;
 use crate::formats::record::ReadError;
 
 /// The longest footer: it needs many times its size in memory.
@@ -224,29 +223,16 @@ fn check_group(group: &Node, schema: &SchemaDescriptor) -> Result<(), ReadError>
 
 fn check_chunk(chunk: &Node, group: &Node, column: &ColumnDescriptor) -> Result<(), ReadError> {
     let name = column.path().string();
-    let physical = match column.physical_type() {
-        Physical::BOOLEAN => 0,
-        Physical::INT32 => 1,
-        Physical::INT64 => 2,
-        Physical::INT96 => 3,
-        Physical::FLOAT => 4,
-        Physical::DOUBLE => 5,
-        Physical::BYTE_ARRAY => 6,
-        Physical::FIXED_LEN_BYTE_ARRAY => 7,
-    };
-    if chunk.int(1) != Some(physical) {
+    // The crate numbers the types as the format does.
+    if chunk.int(1) != Some(column.physical_type() as i64) {
         return Err(damaged(format!(
             "the type of `{name}` differs from the schema"
         )));
     }
-    let path: Vec<&[u8]> = chunk
-        .list(3)
-        .iter()
-        .map(|part| match part {
-            Node::Bytes(part) => &part[..],
-            _ => &[],
-        })
-        .collect();
+    let path = chunk.list(3).iter().map(|part| match part {
+        Node::Bytes(part) => &part[..],
+        _ => &[],
+    });
     let expected = column.path().parts().iter().map(String::as_bytes);
     if !expected.eq(path) {
         return Err(damaged(format!(

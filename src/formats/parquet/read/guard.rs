@@ -5,7 +5,8 @@ use ::parquet::column::page::{Page, PageMetadata, PageReader};
 use ::parquet::errors::{ParquetError, Result};
 use ::parquet::schema::types::ColumnDescriptor;
 
-use super::{damaged, delta, runs};
+use super::node::damaged;
+use super::{delta, runs};
 use crate::formats::record::ReadError;
 
 /// The most memory for the unpacked pages of all columns that are open at a time.

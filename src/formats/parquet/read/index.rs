@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::damaged;
+use super::node::{Node, damaged};
 use super::pages::DataPage;
 use super::statistics::{Claimed, SortOrder};
-use super::thrift::Node;
 use crate::formats::record::ReadError;
 
 /// Reads the column index; returns the statistics of each page.

@@ -3,8 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::damaged;
-use super::thrift::Node;
+use super::node::{Node, damaged};
 use crate::formats::record::ReadError;
 
 /// The type of a field.

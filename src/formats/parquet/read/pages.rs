@@ -11,9 +11,9 @@ use ::parquet::file::metadata::ColumnChunkMetaData;
 
 use super::guard::MemoryBudget;
 use super::layout::PAGE_HEADER;
+use super::node::{Node, damaged, unsupported};
 use super::statistics::Claimed;
-use super::thrift::{self, Node};
-use super::{damaged, unsupported};
+use super::thrift;
 use crate::formats::record::ReadError;
 use crate::terminal;
 

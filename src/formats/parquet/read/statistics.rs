@@ -5,9 +5,8 @@ use std::cmp::Ordering;
 use ::parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use ::parquet::schema::types::ColumnDescriptor;
 
-use super::damaged;
 use super::logical_type::big_endian;
-use super::thrift::Node;
+use super::node::{Node, damaged};
 use crate::formats::record::ReadError;
 
 /// How the values of a column are compared.
@@ -97,11 +96,13 @@ fn float(bytes: &[u8]) -> Option<f64> {
     (!number.is_nan()).then_some(number)
 }
 
+/// On which side of the values their two bounds are: the smallest, and the largest one.
+const SIDES: [Ordering; 2] = [Ordering::Less, Ordering::Greater];
+
 /// The statistics of some values; each part may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Claimed {
-    least: Option<ClaimedBound>,
-    greatest: Option<ClaimedBound>,
+    bounds: [Option<ClaimedBound>; 2],
     /// The bounds in deprecated fields.
     old: [Option<Vec<u8>>; 2],
     nulls: Option<i64>,
@@ -125,8 +126,7 @@ impl Claimed {
         };
         let old = |id: i16| node.bytes(id).map(<[u8]>::to_vec);
         Self {
-            least: bound(6, 8),
-            greatest: bound(5, 7),
+            bounds: [bound(6, 8), bound(5, 7)],
             old: [old(2), old(1)],
             nulls: node.int(3),
             distinct: node.int(4),
@@ -157,8 +157,7 @@ impl Claimed {
             Some(ClaimedBound { value, exact: None })
         };
         Self {
-            least: bound(least),
-            greatest: bound(greatest),
+            bounds: [least, greatest].map(bound),
             nulls,
             ..Self::default()
         }
@@ -175,22 +174,19 @@ impl Claimed {
         if order == SortOrder::Undefined || found.is_incomparable {
             return Ok(());
         }
-        let bounds = [
-            (&self.least, &found.least, Ordering::Less),
-            (&self.greatest, &found.greatest, Ordering::Greater),
-        ];
-        for (bound, found, side) in bounds {
-            if let Some(bound) = bound
-                && !bound.is_valid(order, found.as_deref(), side)
-            {
-                return Err("wrong smallest or largest value".to_owned());
-            }
-        }
-        // Some engines use deprecated bounds, also of texts, although writers did not agree on their order.
-        for (bound, found) in self.old.iter().zip([&found.least, &found.greatest]) {
-            if let (Some(bound), Some(found)) = (bound, found)
-                && order.compare(bound, found) != Some(Ordering::Equal)
-                && !(order == SortOrder::Bytes && found.starts_with(bound))
+        for (place, side) in SIDES.into_iter().enumerate() {
+            // Some writers write a bound even if all values are null.
+            let Some(found) = &found.bounds[place] else {
+                continue;
+            };
+            // Some engines use deprecated bounds, also of texts, although writers did not agree on their order.
+            let is_old_valid = |bound: &Vec<u8>| {
+                order.compare(bound, found) == Some(Ordering::Equal)
+                    || order == SortOrder::Bytes && found.starts_with(bound)
+            };
+            let bound = self.bounds[place].as_ref();
+            if !bound.is_none_or(|bound| bound.is_valid(order, found, side))
+                || !self.old[place].as_ref().is_none_or(is_old_valid)
             {
                 return Err("wrong smallest or largest value".to_owned());
             }
@@ -201,11 +197,7 @@ impl Claimed {
 
 impl ClaimedBound {
     /// Returns whether it is a valid bound, where `found` is the smallest or largest value.
-    fn is_valid(&self, order: SortOrder, found: Option<&[u8]>, side: Ordering) -> bool {
-        let Some(found) = found else {
-            // Some writers write a bound even if all values are null.
-            return true;
-        };
+    fn is_valid(&self, order: SortOrder, found: &[u8], side: Ordering) -> bool {
         match order.compare(&self.value, found) {
             Some(Ordering::Equal) => true,
             // A long text may be truncated; in the upper bound, the last byte is then incremented.
@@ -234,8 +226,8 @@ impl ClaimedBound {
 pub(super) struct FoundValues {
     pub(super) count: u64,
     nulls: u64,
-    least: Option<Vec<u8>>,
-    greatest: Option<Vec<u8>>,
+    /// The smallest value, and the largest one.
+    bounds: [Option<Vec<u8>>; 2],
     /// Whether some values cannot be compared.
     is_incomparable: bool,
 }
@@ -253,18 +245,14 @@ impl FoundValues {
         self.count += other.count;
         self.nulls += other.nulls;
         self.is_incomparable |= other.is_incomparable;
-        for value in [&other.least, &other.greatest].into_iter().flatten() {
+        for value in other.bounds.iter().flatten() {
             self.widen(order, value);
         }
     }
 
     /// Extends the bounds to include `value`.
     fn widen(&mut self, order: SortOrder, value: &[u8]) {
-        let bounds = [
-            (&mut self.least, Ordering::Less),
-            (&mut self.greatest, Ordering::Greater),
-        ];
-        for (bound, side) in bounds {
+        for (bound, side) in self.bounds.iter_mut().zip(SIDES) {
             // At first compared with itself: NaN is not a bound.
             let found = match bound {
                 Some(known) => order.compare(value, known),
