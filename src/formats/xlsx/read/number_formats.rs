@@ -103,14 +103,11 @@ fn without_literals(code: &str) -> String {
     while let Some(letter) = letters.next() {
         match letter {
             '_' | '\\' | '*' => drop(letters.next()),
-            '"' => letters
-                .by_ref()
-                .take_while(|letter| *letter != '"')
-                .for_each(drop),
-            '[' => letters
-                .by_ref()
-                .take_while(|letter| *letter != ']')
-                .for_each(drop),
+            '"' | '[' => {
+                let end = if letter == '[' { ']' } else { '"' };
+                let inside = letters.by_ref().take_while(|letter| *letter != end);
+                inside.for_each(drop);
+            }
             letter => rest.push(letter),
         }
     }

@@ -404,13 +404,16 @@ impl Measure {
             self.texts_in_cell.add(tag, local)?;
         }
         let get = |name: &str| attribute(tag, self.xml.attributes(), name);
-        let is_kept = match (self.part.root.as_str(), local) {
+        let text = |name: &str| get(name).ok_or_else(|| format!("lacks an attribute `{name}`"));
+        let is_open = !tag.ends_with(b"/>");
+        let part = &mut self.part;
+        match (part.root.as_str(), local) {
             ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => {
                 return Err("has a formula".to_owned());
             }
             ("worksheet", b"c") => return self.keep_cell(tag),
             ("worksheet", b"v") => {
-                self.in_number = self.content == CellContent::Number && !tag.ends_with(b"/>");
+                self.in_number = self.content == CellContent::Number && is_open;
                 self.number.clear();
                 return Ok(());
             }
@@ -418,63 +421,51 @@ impl Measure {
             ("worksheet", b"is") if self.content != CellContent::Text => {
                 return Err("has text in a cell of another type".to_owned());
             }
-            ("styleSheet", b"cellXfs" | b"/cellXfs") => {
-                self.in_formats = local == b"cellXfs" && !tag.ends_with(b"/>");
-                false
-            }
-            ("styleSheet", b"xf") => {
-                self.part.formats += u64::from(self.in_formats);
-                false
-            }
-            ("worksheet", b"hyperlink" | b"mergeCell" | b"dimension")
-            | ("Relationships", b"Relationship")
-            | ("Types", b"Default" | b"Override")
-            | ("workbook", b"sheet" | b"definedName") => true,
-            _ => false,
-        };
-        if !is_kept {
-            return Ok(());
-        }
-        let size = tag.len();
-        let part = &mut self.part;
-        let text = |name: &str| get(name).ok_or_else(|| format!("lacks an attribute `{name}`"));
-        match local {
-            b"hyperlink" => part.links.push(SheetLink {
+            ("worksheet", b"hyperlink") => part.links.push(SheetLink {
                 cells: text("ref")?,
                 relation: get("id"),
                 location: get("location"),
             }),
-            b"mergeCell" => part.merged = true,
-            b"dimension" => part.dimension = get("ref"),
-            b"Relationship" => part.relations.push(Relation {
+            ("worksheet", b"mergeCell") => part.merged = true,
+            ("worksheet", b"dimension") => part.dimension = get("ref"),
+            ("styleSheet", b"cellXfs" | b"/cellXfs") => {
+                self.in_formats = local == b"cellXfs" && is_open;
+                return Ok(());
+            }
+            ("styleSheet", b"xf") => {
+                part.formats += u64::from(self.in_formats);
+                return Ok(());
+            }
+            ("Relationships", b"Relationship") => part.relations.push(Relation {
                 id: text("Id")?,
                 kind: text("Type")?.to_lowercase(),
                 target: text("Target")?,
                 is_external: get("TargetMode")
                     .is_some_and(|mode| mode.eq_ignore_ascii_case("external")),
             }),
-            b"Default" => {
+            ("Types", b"Default") => {
                 text("ContentType")?;
                 part.endings.push(text("Extension")?.to_lowercase());
             }
-            b"Override" => {
+            ("Types", b"Override") => {
                 let name = text("PartName")?.to_lowercase();
                 let name = name.trim_start_matches('/').to_owned();
                 part.types.push((name, text("ContentType")?));
             }
-            b"sheet" => {
+            ("workbook", b"sheet") => {
                 let id = text("id")?;
                 if get("state").is_some_and(|state| state != "visible") {
                     part.hidden.push(id.clone());
                 }
                 part.sheets.push((text("name")?, id));
             }
-            _ => {
+            ("workbook", b"definedName") => {
                 part.names.push((text("name")?, String::new()));
-                self.in_name = !tag.ends_with(b"/>");
+                self.in_name = is_open;
             }
+            _ => return Ok(()),
         }
-        self.take_room(size)
+        self.take_room(tag.len())
     }
 
     /// Keeps the format of a cell, and rejects unknown types and results of formulas.
