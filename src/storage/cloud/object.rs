@@ -18,6 +18,7 @@ use super::error::StoreError;
 use super::orphans::ObjectUri;
 use super::requests::{Span, Tried, attempt};
 use super::store::{Bucket, Cloud, CloudState};
+use crate::client::retry::RetryPolicy;
 use crate::error::Failure;
 use crate::storage::transaction::created_meanwhile;
 
@@ -377,7 +378,7 @@ impl Object {
             return;
         };
         let never = watch::Sender::new(false);
-        let (mut policy, store) = (self.bucket.policy, &self.bucket.store);
+        let mut policy = self.bucket.policy;
         // If the store has stopped responding, do not wait for it again.
         if self.silent.load(Ordering::Relaxed) {
             policy.retries = 0;
@@ -387,11 +388,7 @@ impl Object {
         let ours = found.unwrap_or_default();
         let mut is_clear = ours.is_some();
         for id in ours.unwrap_or_default() {
-            let abort = || store.abort_multipart(&self.key, &id);
-            let tried = attempt(policy, &self.address, &never, abort).await;
-            is_clear &= tried
-                .result
-                .map_or_else(|error| error.is_missing(), |()| true);
+            is_clear &= self.abort_one(policy, &id).await;
         }
         if !is_clear {
             log::warn!(
@@ -401,18 +398,19 @@ impl Object {
         }
     }
 
+    /// Aborts an upload, even if the run is over. Returns whether it no longer exists.
+    async fn abort_one(&self, policy: RetryPolicy, id: &MultipartId) -> bool {
+        let never = watch::Sender::new(false);
+        let abort = || self.bucket.store.abort_multipart(&self.key, id);
+        let tried = attempt(policy, &self.address, &never, abort).await;
+        tried.result.err().is_none_or(|error| error.is_missing())
+    }
+
     async fn abort_upload(&self) {
         let Some(id) = self.id.lock().await.take() else {
             return;
         };
-        // The run may be over; the upload is aborted anyway.
-        let never = watch::Sender::new(false);
-        let abort = || self.bucket.store.abort_multipart(&self.key, &id);
-        let tried = attempt(self.bucket.policy, &self.address, &never, abort).await;
-        // If it no longer exists, it was aborted already.
-        if let Err(error) = tried.result
-            && !error.is_missing()
-        {
+        if !self.abort_one(self.bucket.policy, &id).await {
             log::warn!(
                 "the incomplete upload of `{}` could not be removed: check for incomplete multipart uploads there",
                 self.address

@@ -107,12 +107,6 @@ impl Upload {
         Ok(())
     }
 
-    /// Sends the contents of a local file.
-    fn send_file(&mut self, path: &Path) -> io::Result<()> {
-        let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
-        io::copy(&mut file, self).map(drop)
-    }
-
     /// Waits until all parts are uploaded.
     fn wait_for_parts(&mut self) -> io::Result<()> {
         self.seal()?;
@@ -181,7 +175,8 @@ impl Transaction for Upload {
     /// there is room.
     fn seal(&mut self) -> io::Result<()> {
         if let Some(local) = self.local.take() {
-            self.send_file(local.path())?;
+            let mut file = BufReader::with_capacity(1 << 20, File::open(local.path())?);
+            io::copy(&mut file, self)?;
         }
         if self.buffer.is_empty() || self.permit.is_some() {
             return Ok(());
