@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, Kind};
@@ -138,11 +138,21 @@ impl Lake {
     fn includes(&self, file: &Path) -> bool {
         match &self.template {
             None => {
-                detect::extension(file).is_some_and(|extension| EXTENSIONS.contains(&&*extension))
+                let extension = detect::extension(file);
+                extension.is_some_and(|extension| EXTENSIONS.contains(&&*extension))
+                    || is_parquet(file)
             }
             Some(template) => file.to_str().is_some_and(|name| template.fits(name)),
         }
     }
+}
+
+/// Returns whether a local file is Parquet by its first bytes: pandas, pyarrow and Spark read all files of a folder, whatever
+/// their names.
+fn is_parquet(file: &Path) -> bool {
+    let mut head = [0; detect::PARQUET.len()];
+    let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head == detect::PARQUET
 }
 
 /// Returns the objects below `folder`; `inside` is the address of one in it.
@@ -238,6 +248,9 @@ mod tests {
             .expect("a lake");
         let files = lake.distinct_files(&Storage::default()).expect("files");
         assert_eq!(files, [at("a/1.NDJSON.gz"), at("a/b/2.csv")]);
+        fs::write(at("a/part-0.old"), "PAR1").expect("a file");
+        let files = lake.distinct_files(&Storage::default()).expect("files");
+        assert_eq!(files[2], at("a/part-0.old"));
         assert!(Lake::find(&at("note.txt")).expect("readable").is_none());
     }
 }

@@ -406,7 +406,10 @@ impl LakeReader {
                 has_enough = flow == ControlFlow::Break(());
                 Ok(flow)
             })?;
-            let contradiction = info.contradiction.take().or(misplaced);
+            let other = folders.other_field.map(|folder| {
+                format!("programs read the folder `{folder}` instead of that field of each batch")
+            });
+            let contradiction = info.contradiction.take().or(misplaced).or(other);
             info.contradiction = contradiction.map(|wrong| format!("{name}: {wrong}"));
             all = Some(match all {
                 None => info,

@@ -1,78 +1,15 @@
 //! Parses a batch: finds the values in its text, and checks them against the interface.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
 
-use super::scan::{GeneralIndex, Index, NAME_LIMIT, WideSpans};
+use super::flaw::{FIELD_LIMIT, Flaw, NAME_LIMIT, flaw};
+use super::scan::{GeneralIndex, Index, WideSpans};
 use crate::batch::values::Members;
-use crate::batch::{
-    BATCH_ID, Batch, COLUMNS, Column, FieldType, Timestamp, decimal, find_column, unquote,
-};
-
-/// Maximum number of fields in a batch, known and unknown.
-const FIELD_LIMIT: usize = 1000;
-
-/// How a batch violates the interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Flaw {
-    /// It is not valid JSON; the text says why.
-    NotJson(String),
-    /// It is not a JSON object; the text says why.
-    NoObject(String),
-    /// A required field is absent.
-    Missing(&'static str),
-    /// A required field is null.
-    Null(&'static str),
-    /// A field has the wrong type.
-    WrongType(&'static str, FieldType),
-    /// An integer does not fit 64 bits.
-    TooLarge(&'static str),
-    /// The id is empty.
-    EmptyId,
-    /// A field appears twice.
-    Repeated(String),
-    /// A field name is too long.
-    LongName(String),
-    /// There are too many fields.
-    TooManyFields,
-}
-
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotJson(why) => write!(f, "it is not valid JSON: {why}"),
-            Self::NoObject(why) => write!(f, "it is not a JSON object: {why}"),
-            Self::Missing(field) => write!(f, "`{field}` is missing"),
-            Self::Null(field) => write!(f, "`{field}` is null"),
-            Self::WrongType(field, kind) => {
-                let expected = match kind {
-                    FieldType::Text => "text",
-                    FieldType::Date => "a UTC date such as 2026-05-01T06:00:00Z",
-                    FieldType::Integer => "a whole number",
-                    FieldType::Decimal => "a decimal number in a string, such as \"87.50\"",
-                    FieldType::Boolean => "true or false",
-                };
-                write!(f, "`{field}` is not {expected}")
-            }
-            Self::TooLarge(field) => write!(f, "`{field}` is too large"),
-            Self::EmptyId => f.write_str("`batch_id` is empty"),
-            Self::Repeated(field) => write!(f, "`{field}` appears twice"),
-            Self::LongName(field) => {
-                write!(
-                    f,
-                    "a field name is longer than {NAME_LIMIT} bytes: `{field}`"
-                )
-            }
-            Self::TooManyFields => {
-                write!(f, "it has too many fields (more than {FIELD_LIMIT})")
-            }
-        }
-    }
-}
+use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, find_column};
 
 /// A parsed batch with its flaws.
 pub(crate) struct ParsedBatch {
@@ -172,37 +109,6 @@ impl Batch {
     }
 }
 
-/// Returns what is wrong with the JSON text of `column`.
-pub(super) fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
-    let name = column.name;
-    let value = match value {
-        None | Some("null") if column.nullable => return None,
-        None => return Some(Flaw::Missing(name)),
-        Some("null") => return Some(Flaw::Null(name)),
-        Some(value) => value,
-    };
-    let is_string = value.starts_with('"');
-    let fits = match column.kind {
-        FieldType::Text => is_string && is_unicode(value),
-        FieldType::Date => is_string && Timestamp::parse(&unquote(value)).is_some(),
-        FieldType::Decimal => is_string && decimal::is_number(&unquote(value)),
-        FieldType::Integer => value.parse::<i64>().is_ok(),
-        FieldType::Boolean => matches!(value, "true" | "false"),
-    };
-    if !fits && column.kind == FieldType::Integer && decimal::is_whole(value) {
-        return Some(Flaw::TooLarge(name));
-    }
-    if !fits {
-        return Some(Flaw::WrongType(name, column.kind));
-    }
-    (column.name == COLUMNS[BATCH_ID].name && value == "\"\"").then_some(Flaw::EmptyId)
-}
-
-/// Returns whether a JSON string is valid text: an escape may be half of a surrogate pair.
-fn is_unicode(json: &str) -> bool {
-    !json.contains('\\') || serde_json::from_str::<String>(json).is_ok()
-}
-
 /// Returns the position of `part`, a slice of `text`.
 fn span(text: &str, part: &str) -> Range<u32> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
@@ -234,6 +140,7 @@ fn reason(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Timestamp;
 
     /// A valid batch, as pairs of name and JSON text.
     fn right() -> Vec<(&'static str, &'static str)> {

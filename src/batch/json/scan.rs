@@ -10,7 +10,7 @@ mod tests;
 
 use std::ops::Range;
 
-use super::index::flaw;
+use super::flaw::{NAME_LIMIT, flaw};
 use super::layout::{FieldLayout, ObjectLayout};
 use super::pieces::Pieces;
 use super::tokens::{any_string, boolean, date, decimal, integer, number, plain, string};
@@ -18,8 +18,6 @@ use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::columns::NULLABLE_COLUMNS;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Column, FieldType};
 
-/// Maximum length of a field name in bytes.
-pub(super) const NAME_LIMIT: usize = 1024;
 /// Maximum number of unknown fields: each may have to be compared with all others.
 const MAX_UNKNOWN: usize = 128;
 /// Maximum nesting of unknown values.
