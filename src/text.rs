@@ -163,6 +163,18 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     )
 }
 
+/// Joins texts, such as `a, b, c`.
+pub(crate) fn join(texts: impl IntoIterator<Item = impl AsRef<str>>, between: &str) -> String {
+    let mut joined = String::new();
+    for (index, text) in texts.into_iter().enumerate() {
+        if index > 0 {
+            joined.push_str(between);
+        }
+        joined.push_str(text.as_ref());
+    }
+    joined
+}
+
 /// Formats a whole number with a comma between thousands.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();

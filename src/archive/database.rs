@@ -7,12 +7,13 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params};
 
 use super::coverage::Coverage;
 use super::lock::Lock;
 use super::schema;
-use crate::batch::range::written;
+use crate::batch::range::{Range, written};
 use crate::batch::whole_second;
 use crate::error::{Failure, Kind};
 use crate::storage::sqlite::{connect, failure, has_archive_id};
@@ -172,13 +173,10 @@ impl Archive {
             db,
             lock: None,
         };
-        archive
-            .db
-            .pragma_update(None, "query_only", true)
-            // All reads see one snapshot.
-            .and_then(|()| archive.db.execute_batch("BEGIN"))
-            .map_err(|error| archive.failure(error))?;
-        let is_blank = archive.is_blank().map_err(|error| archive.failure(error))?;
+        archive.query(|db| db.pragma_update(None, "query_only", true))?;
+        // All reads see one snapshot.
+        archive.run("BEGIN")?;
+        let is_blank = archive.query(|_| archive.is_blank())?;
         Ok((!is_blank).then_some(archive))
     }
 
@@ -279,74 +277,57 @@ impl Archive {
     }
 
     pub(crate) fn coverage(&self) -> Result<Coverage, Failure> {
-        let read = || {
+        self.query(|db| {
             let mut coverage = Coverage::default();
-            let sql = "SELECT covered_from, covered_through FROM coverage";
-            let mut rows = self.db.prepare(sql)?;
+            let mut rows = db.prepare("SELECT covered_from, covered_through FROM coverage")?;
             let mut rows = rows.query([])?;
             while let Some(row) = rows.next()? {
-                let start: Option<String> = row.get(0)?;
-                let end: String = row.get(1)?;
-                let range = crate::batch::range::Range::between(
-                    start.as_deref().and_then(read_second),
-                    read_second(&end),
-                );
+                let (start, end): (Option<String>, String) = (row.get(0)?, row.get(1)?);
+                let first = start.as_deref().and_then(read_second);
+                let range = Range::between(first, read_second(&end));
                 // A date that cannot be parsed does not show what is complete.
                 if range.end.is_some() && (start.is_none() || range.start.is_some()) {
                     coverage.add(&range, i64::MAX);
                 }
             }
             Ok(coverage)
-        };
-        read().map_err(|error| self.failure(error))
-    }
-
-    fn set_coverage(&self, coverage: &Coverage) -> rusqlite::Result<()> {
-        self.db.execute("DELETE FROM coverage", [])?;
-        let mut insert = self.db.prepare("INSERT INTO coverage VALUES (?1, ?2)")?;
-        for span in coverage.spans() {
-            insert.execute((span.start.map(written), written(span.end)))?;
-        }
-        Ok(())
+        })
     }
 
     /// Returns whether no batch was ever stored.
     pub(crate) fn is_empty(&self) -> Result<bool, Failure> {
-        let any = self
-            .db
-            .query_row("SELECT EXISTS (SELECT 1 FROM batches)", [], |row| {
-                row.get::<_, bool>(0)
-            });
-        any.map(|any| !any).map_err(|error| self.failure(error))
+        self.value("SELECT NOT EXISTS (SELECT 1 FROM batches)", [])
     }
 
     /// Counts the batches that the service still has, and those that vanished.
     pub(crate) fn count(&self) -> Result<(u64, u64), Failure> {
         // Two counts, because indexes cover both, and the table is many times larger.
         let sql = "SELECT count(*), (SELECT count(*) FROM batches WHERE vanished IS NOT NULL) FROM batches";
-        let counted = self.db.query_row(sql, [], |row| {
-            let (all, vanished): (u64, u64) = (row.get(0)?, row.get(1)?);
-            Ok((all.saturating_sub(vanished), vanished))
-        });
-        counted.map_err(|error| self.failure(error))
+        self.query(|db| {
+            db.query_row(sql, [], |row| {
+                let (all, vanished): (u64, u64) = (row.get(0)?, row.get(1)?);
+                Ok((all.saturating_sub(vanished), vanished))
+            })
+        })
     }
 
     /// Counts the batches that vanished from the service.
     pub(crate) fn vanished(&self) -> Result<u64, Failure> {
-        let sql = "SELECT count(*) FROM batches WHERE vanished IS NOT NULL";
-        let counted = self.db.query_row(sql, [], |row| row.get(0));
-        counted.map_err(|error| self.failure(error))
+        self.value(
+            "SELECT count(*) FROM batches WHERE vanished IS NOT NULL",
+            [],
+        )
     }
 
     /// Counts the batches that the service still has by month, such as `2026-05`, in order of time.
     pub(crate) fn months(&self) -> Result<Vec<(String, u64)>, Failure> {
-        let read = || -> rusqlite::Result<Vec<(String, u64)>> {
+        self.query(|db| {
             let count = |only: &str| -> rusqlite::Result<BTreeMap<String, u64>> {
                 let sql = format!(
                     "SELECT substr(batch_creation_date, 1, 7) AS month, count(*) FROM batches
                     WHERE batch_creation_date IS NOT NULL {only} GROUP BY month"
                 );
-                let mut rows = self.db.prepare(&sql)?;
+                let mut rows = db.prepare(&sql)?;
                 rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
                     .collect()
             };
@@ -356,8 +337,7 @@ impl Archive {
                 *months.entry(month).or_default() -= vanished;
             }
             Ok(months.into_iter().collect())
-        };
-        read().map_err(|error| self.failure(error))
+        })
     }
 
     /// Begins a transaction.
@@ -367,8 +347,14 @@ impl Archive {
 
     /// Commits the transaction together with the coverage.
     pub(crate) fn commit(&self, coverage: &Coverage) -> Result<(), Failure> {
-        self.set_coverage(coverage)
-            .map_err(|error| self.failure(error))?;
+        self.query(|db| {
+            db.execute("DELETE FROM coverage", [])?;
+            let mut insert = db.prepare("INSERT INTO coverage VALUES (?1, ?2)")?;
+            for span in coverage.spans() {
+                insert.execute((span.start.map(written), written(span.end)))?;
+            }
+            Ok(())
+        })?;
         self.run("COMMIT")
     }
 
@@ -382,8 +368,7 @@ impl Archive {
 
     /// Creates the key and the indexes that are missing.
     pub(crate) fn index(&self) -> Result<(), Failure> {
-        self.sort(schema::create_indexes)
-            .map_err(|error| self.failure(error))
+        self.query(|_| self.sort(schema::create_indexes))
     }
 
     /// Creates the key, if it is missing.
@@ -419,21 +404,30 @@ impl Archive {
 
     pub(super) fn about(&self, key: &str) -> Result<Option<String>, Failure> {
         let sql = "SELECT value FROM about WHERE key = ?1";
-        let value = self.db.query_row(sql, [key], |row| row.get(0)).optional();
-        value.map_err(|error| self.failure(error))
+        self.query(|db| db.query_row(sql, [key], |row| row.get(0)).optional())
     }
 
     pub(super) fn set_about(&self, key: &str, value: &str) -> Result<(), Failure> {
         let sql =
             "INSERT INTO about VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value";
-        let set = self.db.execute(sql, (key, value));
-        set.map(drop).map_err(|error| self.failure(error))
+        self.query(|db| db.execute(sql, (key, value)).map(drop))
     }
 
     pub(super) fn run(&self, sql: &str) -> Result<(), Failure> {
-        self.db
-            .execute_batch(sql)
-            .map_err(|error| self.failure(error))
+        self.query(|db| db.execute_batch(sql))
+    }
+
+    /// Returns the only value that `sql` selects.
+    pub(super) fn value<T: FromSql>(&self, sql: &str, values: impl Params) -> Result<T, Failure> {
+        self.query(|db| db.query_row(sql, values, |row| row.get(0)))
+    }
+
+    /// Runs `work` on the database; an error names the archive.
+    pub(super) fn query<'a, T>(
+        &'a self,
+        work: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Failure> {
+        work(&self.db).map_err(|error| self.failure(error))
     }
 
     pub(super) fn failure(&self, error: rusqlite::Error) -> Failure {
@@ -494,28 +488,22 @@ fn inspect(path: &Path, file: &mut File) -> Result<bool, Failure> {
 }
 
 pub(super) fn later(path: &Path, version: i64) -> Failure {
-    Failure::new(
-        Kind::Output,
-        format!(
-            "the archive `{}` was created by a later version of trayscan (schema {version}, supported {})",
-            path.display(),
-            schema::VERSION
-        ),
-    )
-    .hint("update trayscan; the archive was not changed")
+    let message = format!(
+        "the archive `{}` was created by a later version of trayscan (schema {version}, supported {})",
+        path.display(),
+        schema::VERSION
+    );
+    Failure::new(Kind::Output, message).hint("update trayscan; the archive was not changed")
 }
 
 pub(super) fn unreadable(path: &Path, error: io::Error) -> Failure {
-    Failure::new(
-        Kind::Usage,
-        format!("cannot open the archive `{}`", path.display()),
-    )
-    .hint(if is_missing(&error) {
+    let message = format!("cannot open the archive `{}`", path.display());
+    let hint = if is_missing(&error) {
         "create an archive with `trayscan sync FILE`"
     } else {
         "check the permissions of the file and of its folder"
-    })
-    .caused_by(error)
+    };
+    Failure::usage(message, hint).caused_by(error)
 }
 
 /// Returns whether `error` means that there is no such file.
@@ -527,18 +515,13 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 fn no_archive(path: &Path, why: &str) -> Failure {
-    Failure::new(
-        Kind::Output,
-        format!("`{}` is not a trayscan archive: {why}", path.display()),
-    )
-    .hint("the file was not changed; name an archive, or create one: `trayscan sync NEW_FILE`")
+    let message = format!("`{}` is not a trayscan archive: {why}", path.display());
+    Failure::new(Kind::Output, message)
+        .hint("the file was not changed; name an archive, or create one: `trayscan sync NEW_FILE`")
 }
 
 pub(super) fn damaged(path: &Path, row: i64) -> Failure {
-    let path = path.display();
-    Failure::new(
-        Kind::Protocol,
-        format!("row {row} of `{path}` does not contain a batch"),
-    )
-    .hint("the archive was modified; `trayscan sync --full` fetches all batches again")
+    let message = format!("row {row} of `{}` does not contain a batch", path.display());
+    Failure::new(Kind::Protocol, message)
+        .hint("the archive was modified; `trayscan sync --full` fetches all batches again")
 }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row};
 use super::database::{Archive, damaged};
 use super::schema;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType};
-use crate::error::{self, Failure};
+use crate::error::{Failure, Kind};
 use crate::storage::sqlite::{check_pages, check_table};
 
 impl Archive {
@@ -33,7 +33,10 @@ impl Archive {
             let batch = Batch::read(received).batch;
             let batch = batch.ok_or_else(|| damaged(&self.path, number))?;
             if let Some(column) = differing(row, &batch).map_err(failure)? {
-                return Err(self.differs(number, column));
+                let (path, name) = (self.path.display(), COLUMNS[column].name);
+                return Err(modified(format!(
+                    "row {number} of `{path}`: the column `{name}` differs from the batch as received"
+                )));
             }
         }
         Ok(())
@@ -47,36 +50,27 @@ impl Archive {
             let views = views.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             views.collect()
         };
-        let expected = Connection::open_in_memory().and_then(|new| {
+        let expected = self.query(|_| {
+            let new = Connection::open_in_memory()?;
             schema::create(&new)?;
             views(&new)
-        });
-        let expected = expected.map_err(|error| self.failure(error))?;
-        let found = views(&self.db).map_err(|error| self.failure(error))?;
+        })?;
+        let found = self.query(views)?;
         let is_changed =
             |(name, sql): &(&String, &String)| expected.get(*name).is_some_and(|own| own != *sql);
         let Some((name, _)) = found.iter().find(is_changed) else {
             return Ok(());
         };
-        let message = format!(
-            "the view `{name}` of `{}` is not that of an archive",
-            self.path.display()
-        );
-        Err(Failure::new(error::Kind::Protocol, message).hint(
-            "the archive was modified; `trayscan sync` to a new file fetches all batches again",
-        ))
+        let path = self.path.display();
+        Err(modified(format!(
+            "the view `{name}` of `{path}` is not that of an archive"
+        )))
     }
+}
 
-    fn differs(&self, row: i64, column: usize) -> Failure {
-        let message = format!(
-            "row {row} of `{}`: the column `{}` differs from the batch as received",
-            self.path.display(),
-            COLUMNS[column].name
-        );
-        Failure::new(error::Kind::Protocol, message).hint(
-            "the archive was modified; `trayscan sync` to a new file fetches all batches again",
-        )
-    }
+fn modified(message: String) -> Failure {
+    Failure::new(Kind::Protocol, message)
+        .hint("the archive was modified; `trayscan sync` to a new file fetches all batches again")
 }
 
 /// Returns the first column of a row that differs from `batch`.

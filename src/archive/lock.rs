@@ -1,6 +1,6 @@
 //! The lock that allows one run at a time. The kernel releases it when the process ends, however it ends.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io;
 use std::path::Path;
 use std::thread;
@@ -64,42 +64,42 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn cannot_open(path: &Path, error: io::Error) -> Failure {
-    Failure::new(
-        Kind::Output,
-        format!("cannot open the archive `{}`", path.display()),
-    )
-    .caused_by(error)
-    .hint("name a file in an existing folder that you have write permission for")
+    let message = format!("cannot open the archive `{}`", path.display());
+    Failure::new(Kind::Output, message)
+        .caused_by(error)
+        .hint("name a file in an existing folder that you have write permission for")
 }
 
 fn held(path: &Path, file: &File, wait: Duration) -> Failure {
-    let holder = holder(file);
-    let failure = Failure::new(
-        Kind::Locked,
-        format!("{holder} is using the archive `{}`", path.display()),
-    );
-    if wait.is_zero() {
-        failure.hint("try again later, or wait for it with `--wait 10m`")
+    let (holder, path) = (holder(file), path.display());
+    let message = format!("{holder} is using the archive `{path}`");
+    let hint = if wait.is_zero() {
+        "try again later, or wait for it with `--wait 10m`".to_owned()
     } else {
         let waited = humantime::format_duration(wait);
-        failure.hint(format!("waited {waited}; try again later"))
-    }
+        format!("waited {waited}; try again later")
+    };
+    Failure::new(Kind::Locked, message).hint(hint)
 }
 
-/// Returns whether `path` still names `file`.
-#[cfg(unix)]
+/// Returns whether `path` still names `file`. Elsewhere than on Unix, an open file cannot be removed.
 fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    match (file.metadata(), path.metadata()) {
-        (Ok(held), Ok(named)) => (held.dev(), held.ino()) == (named.dev(), named.ino()),
-        _ => false,
-    }
+    let named = path.metadata().map(|metadata| file_id(&metadata)).ok();
+    let held = file.metadata().map(|metadata| file_id(&metadata));
+    cfg!(not(unix)) || held.is_ok_and(|held| Some(held) == named)
 }
 
-/// An open file cannot be removed on these systems.
+/// Returns the device and the number of a file, which identify it whatever its name.
+#[cfg(unix)]
+pub(super) fn file_id(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
+}
+
+/// An open file cannot be replaced on these systems.
 #[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> bool {
-    true
+pub(super) fn file_id(_: &Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 /// Describes the process that holds the lock, if the kernel shows it.
@@ -112,10 +112,8 @@ fn holder(file: &File) -> String {
 
 #[cfg(target_os = "linux")]
 fn holding_process(file: &File) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-    let metadata = file.metadata().ok()?;
-    let inode = metadata.ino().to_string();
-    let device = metadata.dev();
+    let (device, inode) = file_id(&file.metadata().ok()?);
+    let inode = inode.to_string();
     let (major, minor) = (device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xf_ff00);
     let device = format!("{major:02x}:{minor:02x}");
     let locks = std::fs::read_to_string("/proc/locks").ok()?;

@@ -39,9 +39,8 @@ pub(crate) struct ArchivePages<'a> {
 impl Archive {
     /// Prepares to read the batches created within `range`.
     pub(crate) fn pages(&self, range: Range, lenient: bool) -> Result<ArchivePages<'_>, Failure> {
-        let rows = self.few_rows(&range);
-        let rows = rows.map_err(|error| self.failure(error))?;
-        self.prepare_pages(rows, range, lenient)
+        let rows = self.query(|_| self.few_rows(&range))?;
+        self.pages_of(rows, range, lenient)
     }
 
     /// Finds the rows of batches created within `range`, or without a valid date, by the index. `None` if they are a
@@ -52,11 +51,9 @@ impl Archive {
         }
         // A leap second is written before the second that it is read as.
         let bound = |second: Option<i64>, margin: i64| {
-            let second = second?.checked_add(margin)?;
-            let text = written(second);
-            text.strip_suffix('Z')
-                .filter(|text| text.len() == 19)
-                .map(str::to_owned)
+            let text = written(second?.checked_add(margin)?);
+            let text = text.strip_suffix('Z').filter(|text| text.len() == 19);
+            text.map(str::to_owned)
         };
         let start = bound(range.start, -2).unwrap_or_default();
         let end = bound(range.end, 2).unwrap_or_else(|| "~".to_owned());
@@ -74,17 +71,8 @@ impl Archive {
         Ok((rows.len() <= most).then_some(rows))
     }
 
-    /// Prepares to read these rows, in this order, if they were created within `range`.
+    /// Prepares to read these rows, in this order, if they were created within `range`. `None` reads all rows.
     pub(crate) fn pages_of(
-        &self,
-        rows: Vec<i64>,
-        range: Range,
-        lenient: bool,
-    ) -> Result<ArchivePages<'_>, Failure> {
-        self.prepare_pages(Some(rows), range, lenient)
-    }
-
-    fn prepare_pages(
         &self,
         rows: Option<Vec<i64>>,
         range: Range,
@@ -95,10 +83,9 @@ impl Archive {
             None => "rowid > ?1 AND vanished IS NULL ORDER BY rowid",
         };
         let sql = format!("SELECT rowid, received FROM batches WHERE {which}");
-        let statement = self.db.prepare(&sql).map_err(|error| self.failure(error))?;
         Ok(ArchivePages {
             archive: self,
-            statement,
+            statement: self.query(|db| db.prepare(&sql))?,
             range,
             lenient,
             findings: DataIssues::default(),
@@ -197,14 +184,10 @@ impl ArchivePages<'_> {
         let Some(flaw) = read.flaws.first() else {
             return Ok(batch);
         };
-        let name = batch
-            .as_ref()
-            .map(|batch| format!(" (`{}`)", text::brief(&batch.id())));
-        let why = format!(
-            "row {row}{}: {}",
-            name.unwrap_or_default(),
-            text::brief(&flaw.to_string())
-        );
+        let name = batch.as_ref().map_or_else(String::new, |batch| {
+            format!(" (`{}`)", text::brief(&batch.id()))
+        });
+        let why = format!("row {row}{name}: {}", text::brief(&flaw.to_string()));
         if !self.lenient {
             let path = self.archive.path.display();
             return Err(Failure::new(Kind::Protocol, format!("`{path}`, {why}"))

@@ -43,12 +43,8 @@ const ADDED: &str =
 impl Archive {
     /// Returns the current position.
     pub(crate) fn position(&self) -> Result<Position, Failure> {
-        let last = |table: &str| {
-            let sql = format!("SELECT coalesce(max(rowid), 0) FROM {table}");
-            let last = self.db.query_row(&sql, [], |row| row.get(0));
-            last.map_err(|error| self.failure(error))
-        };
-        let (rows, changes) = (last("batches")?, last("changes")?);
+        let rows = self.value("SELECT coalesce(max(rowid), 0) FROM batches", [])?;
+        let changes = self.value("SELECT coalesce(max(rowid), 0) FROM changes", [])?;
         Ok(Position {
             rows,
             changes,
@@ -75,8 +71,7 @@ impl Archive {
             ),
         ] {
             let texts = |row: &Row<'_>| Ok([row.get::<_, String>(0)?, row.get(1)?]);
-            let found = self.db.query_row(sql, [row], texts).optional();
-            let found = found.map_err(|error| self.failure(error))?;
+            let found = self.query(|db| db.query_row(sql, [row], texts).optional())?;
             for text in found.iter().flatten() {
                 hash.update(&(text.len() as u64).to_le_bytes());
                 hash.update(text.as_bytes());
@@ -93,8 +88,8 @@ impl Archive {
         mut take: impl FnMut(Difference),
     ) -> Result<(), Failure> {
         let read = |received: &str| Batch::read(received).batch;
-        let mut visit = || -> rusqlite::Result<()> {
-            let mut statement = self.db.prepare(CHANGED)?;
+        self.query(|db| {
+            let mut statement = db.prepare(CHANGED)?;
             let mut rows = statement.query([position.changes, position.rows])?;
             while let Some(row) = rows.next()? {
                 let was_present = row.get_ref(0)?.as_str()? != "returned";
@@ -105,7 +100,7 @@ impl Archive {
                     after: read(after).filter(|_| is_present),
                 });
             }
-            let mut statement = self.db.prepare(ADDED)?;
+            let mut statement = db.prepare(ADDED)?;
             let mut rows = statement.query([position.rows])?;
             while let Some(row) = rows.next()? {
                 take(Difference {
@@ -114,17 +109,16 @@ impl Archive {
                 });
             }
             Ok(())
-        };
-        visit().map_err(|error| self.failure(error))
+        })
     }
 
     /// Returns the rows of batches that the service still has and that were created in one of `spans`: dates
     /// as text, from the first, up to but excluding the second.
     pub(crate) fn rows_created(&self, spans: &BTreeSet<[String; 2]>) -> Result<Vec<i64>, Failure> {
-        let find = || -> rusqlite::Result<Vec<i64>> {
+        self.query(|db| {
             let sql = "SELECT rowid FROM batches
                 WHERE batch_creation_date >= ?1 AND batch_creation_date < ?2 AND vanished IS NULL";
-            let mut statement = self.db.prepare(sql)?;
+            let mut statement = db.prepare(sql)?;
             let mut found = BTreeSet::new();
             for [from, to] in spans {
                 for row in statement.query_map([from, to], |row| row.get(0))? {
@@ -132,7 +126,6 @@ impl Archive {
                 }
             }
             Ok(found.into_iter().collect())
-        };
-        find().map_err(|error| self.failure(error))
+        })
     }
 }

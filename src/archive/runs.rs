@@ -7,6 +7,7 @@ use super::database::{Archive, read_second};
 use super::lock;
 use crate::batch::range::{Range, written};
 use crate::error::Failure;
+use crate::text;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
@@ -123,19 +124,16 @@ impl Archive {
 
     /// Records that a run begins, and that all earlier ones have ended.
     pub(crate) fn begin_run(&self, run: &mut Run) -> Result<(), Failure> {
-        let begin = || {
+        run.id = self.query(|db| {
             let sql =
                 "UPDATE runs SET outcome = 'interrupted', message = ?1 WHERE outcome = 'running'";
-            self.db.execute(sql, [KILLED])?;
+            db.execute(sql, [KILLED])?;
             let kind = if run.full { "full" } else { "sync" };
             let sql = "INSERT INTO runs (started, kind, range_start, range_end, outcome)
                 VALUES (?1, ?2, ?3, ?4, 'running')";
-            let range = (&run.range_start, &run.range_end);
-            self.db
-                .execute(sql, (&run.started, kind, range.0, range.1))?;
-            Ok(self.db.last_insert_rowid())
-        };
-        run.id = begin().map_err(|error| self.failure(error))?;
+            db.execute(sql, (&run.started, kind, &run.range_start, &run.range_end))?;
+            Ok(db.last_insert_rowid())
+        })?;
         Ok(())
     }
 
@@ -144,33 +142,29 @@ impl Archive {
         let sql = "UPDATE runs SET started = ?14, ended = ?2, range_start = ?3, range_end = ?4, version = ?5,
             requests = ?6, added = ?7, changed = ?8, unchanged = ?9, vanished = ?10, outcome = ?11,
             exit_code = ?12, message = ?13 WHERE run_id = ?1";
-        let updated = self.db.execute(
-            sql,
-            (
-                run.id,
-                &run.ended,
-                &run.range_start,
-                &run.range_end,
-                &run.version,
-                run.requests,
-                run.added,
-                run.changed,
-                run.unchanged,
-                run.vanished,
-                run.outcome.name(),
-                run.exit_code,
-                &run.message,
-                &run.started,
-            ),
+        let values = (
+            run.id,
+            &run.ended,
+            &run.range_start,
+            &run.range_end,
+            &run.version,
+            run.requests,
+            run.added,
+            run.changed,
+            run.unchanged,
+            run.vanished,
+            run.outcome.name(),
+            run.exit_code,
+            &run.message,
+            &run.started,
         );
-        updated.map(drop).map_err(|error| self.failure(error))
+        self.query(|db| db.execute(sql, values).map(drop))
     }
 
     /// Returns the latest second, up to `mark`, up to which a run was complete.
     pub(crate) fn last_mark(&self, mark: i64) -> Result<Option<i64>, Failure> {
         let sql = "SELECT max(range_end) FROM runs WHERE outcome = 'complete' AND range_end <= ?1";
-        let last = self.db.query_row(sql, [written(mark)], |row| row.get(0));
-        let last: Option<String> = last.map_err(|error| self.failure(error))?;
+        let last: Option<String> = self.value(sql, [written(mark)])?;
         Ok(last.as_deref().and_then(read_second))
     }
 
@@ -182,18 +176,12 @@ impl Archive {
 
     /// Returns the latest runs that ended like this, newest first.
     pub(crate) fn runs(&self, outcomes: &[RunOutcome], most: u32) -> Result<Vec<Run>, Failure> {
-        let read = || -> rusqlite::Result<Vec<Run>> {
-            let names = outcomes
-                .iter()
-                .map(|outcome| format!("'{}'", outcome.name()));
-            let names: Vec<String> = names.collect();
-            let sql = format!(
-                "SELECT * FROM runs WHERE outcome IN ({}) ORDER BY run_id DESC LIMIT ?1",
-                names.join(", ")
-            );
-            let mut rows = self.db.prepare(&sql)?;
-            rows.query_map([most], Run::read)?.collect()
-        };
-        read().map_err(|error| self.failure(error))
+        let names = outcomes
+            .iter()
+            .map(|outcome| format!("'{}'", outcome.name()));
+        let names = text::join(names, ", ");
+        let sql =
+            format!("SELECT * FROM runs WHERE outcome IN ({names}) ORDER BY run_id DESC LIMIT ?1");
+        self.query(|db| db.prepare(&sql)?.query_map([most], Run::read)?.collect())
     }
 }

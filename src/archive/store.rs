@@ -10,6 +10,7 @@ use super::schema;
 use crate::batch::dedup::Arrival;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::Failure;
+use crate::text;
 
 /// The result of storing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,58 +80,41 @@ impl<'a> BatchStore<'a> {
         sightings: Option<Sightings>,
     ) -> Result<Self, Failure> {
         let all_new = archive.is_empty()?;
-        let prepare = || {
-            let mut has_key = schema::has_key(&archive.db)?;
+        archive.query(|db| {
+            let mut has_key = schema::has_key(db)?;
             if !all_new && !has_key {
                 // The first run did not finish.
                 archive.add_key()?;
                 has_key = true;
             }
-            let db = &archive.db;
-            let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-            let parameters: Vec<String> = (1..=names.len() + OWN.len())
-                .map(|number| format!("?{number}"))
-                .collect();
+            let names = COLUMNS.map(|column| column.name);
+            let parameters = (1..=names.len() + OWN.len()).map(|number| format!("?{number}"));
             let insert = format!(
                 "INSERT INTO batches ({}, {}) VALUES ({}) ON CONFLICT DO NOTHING",
                 names.join(", "),
                 OWN.join(", "),
-                parameters.join(", ")
+                text::join(parameters, ", ")
             );
-            let sets: Vec<String> = names
-                .iter()
-                .zip(1..)
-                .skip(1)
-                .map(|(name, number)| format!("{name} = ?{number}"))
-                .collect();
+            let fields = names.iter().zip(1..).skip(1);
+            let sets = fields.map(|(name, number)| format!("{name} = ?{number}"));
             let replace = format!(
                 "UPDATE batches SET {}, received = ?19, last_changed = ?20 WHERE batch_id = ?1",
-                sets.join(", ")
+                text::join(sets, ", ")
             );
-            Ok((
+            let find = "SELECT rowid, received, vanished FROM batches WHERE batch_id = ?1";
+            let note = "INSERT INTO changes (batch_id, noticed, kind, received, run_id) VALUES (?1, ?2, ?3, ?4, ?5)";
+            Ok(Self {
+                archive,
+                run_id,
+                insert: db.prepare(&insert)?,
+                find: db.prepare(find)?,
+                replace: db.prepare(&replace)?,
+                note: db.prepare(note)?,
+                set_vanished: db.prepare("UPDATE batches SET vanished = ?2 WHERE rowid = ?1")?,
+                all_new,
                 has_key,
-                db.prepare(&insert)?,
-                db.prepare("SELECT rowid, received, vanished FROM batches WHERE batch_id = ?1")?,
-                db.prepare(&replace)?,
-                db.prepare(
-                    "INSERT INTO changes (batch_id, noticed, kind, received, run_id) VALUES (?1, ?2, ?3, ?4, ?5)",
-                )?,
-                db.prepare("UPDATE batches SET vanished = ?2 WHERE rowid = ?1")?,
-            ))
-        };
-        let (has_key, insert, find, replace, note, set_vanished) =
-            prepare().map_err(|error| archive.failure(error))?;
-        Ok(Self {
-            archive,
-            run_id,
-            insert,
-            find,
-            replace,
-            note,
-            set_vanished,
-            all_new,
-            has_key,
-            sightings,
+                sightings,
+            })
         })
     }
 
@@ -142,8 +126,7 @@ impl<'a> BatchStore<'a> {
         arrival: Arrival,
         now: &str,
     ) -> Result<Stored, Failure> {
-        self.try_put(batch, arrival, now)
-            .map_err(|error| self.archive.failure(error))
+        self.archive.query(|_| self.try_put(batch, arrival, now))
     }
 
     fn try_put(&mut self, batch: &Batch, arrival: Arrival, now: &str) -> rusqlite::Result<Stored> {
@@ -207,9 +190,9 @@ impl<'a> BatchStore<'a> {
 
     /// Returns the creation times of the batches that this run has not seen, if known.
     pub(crate) fn unseen_seconds(&self) -> Result<Vec<i64>, Failure> {
-        let find = || -> rusqlite::Result<Vec<i64>> {
+        self.archive.query(|db| {
             let sql = "SELECT batch_creation_date FROM batches WHERE rowid = ?1";
-            let mut find = self.archive.db.prepare(sql)?;
+            let mut find = db.prepare(sql)?;
             let mut seconds = Vec::new();
             for row in self.unseen()? {
                 let created: Option<String> = find.query_row([row], |row| row.get(0))?;
@@ -217,17 +200,12 @@ impl<'a> BatchStore<'a> {
                 seconds.extend(created.map(|created| created.second));
             }
             Ok(seconds)
-        };
-        find().map_err(|error| self.archive.failure(error))
+        })
     }
 
     /// Returns whether there are batches that this run has not seen, except those known to have vanished.
     pub(crate) fn has_unseen(&self) -> Result<bool, Failure> {
-        let unseen = self.unseen();
-        unseen.map_or_else(
-            |error| Err(self.archive.failure(error)),
-            |rows| Ok(!rows.is_empty()),
-        )
+        self.archive.query(|_| Ok(!self.unseen()?.is_empty()))
     }
 
     /// Returns the rows that this run has not seen, except those known to have vanished.
@@ -252,10 +230,9 @@ impl<'a> BatchStore<'a> {
     /// Marks all batches that this run has not seen as vanished at `now`; returns their number. Only valid
     /// once all batches of the service were seen.
     pub(crate) fn mark_vanished(&mut self, now: &str) -> Result<u64, Failure> {
-        let archive = self.archive;
-        let mut mark = || {
+        self.archive.query(|db| {
             let sql = "SELECT batch_id, received FROM batches WHERE rowid = ?1";
-            let mut find = archive.db.prepare(sql)?;
+            let mut find = db.prepare(sql)?;
             let mut vanished = 0;
             for row in self.unseen()? {
                 let (id, received): (String, String) =
@@ -266,8 +243,7 @@ impl<'a> BatchStore<'a> {
                 vanished += 1;
             }
             Ok(vanished)
-        };
-        mark().map_err(|error| archive.failure(error))
+        })
     }
 }
 

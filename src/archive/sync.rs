@@ -56,10 +56,7 @@ impl SyncRequest {
     /// Returns the ranges to fetch into an archive that begins at `since`.
     fn ranges(&self, coverage: &Coverage, since: Option<i64>) -> Vec<Range> {
         if self.full {
-            vec![Range {
-                start: since,
-                ..Range::default()
-            }]
+            vec![Range::between(since, None)]
         } else {
             coverage.ranges_to_fetch(since, self.lookback)
         }
@@ -543,12 +540,8 @@ fn ranges_around(mut seconds: Vec<i64>) -> Vec<Range> {
     loop {
         let near = seconds.chunk_by(|one, next| next - one <= apart);
         let ranges: Vec<Range> = near
-            .map(|near| Range {
-                start: near.first().copied(),
-                // A batch may be created between two whole seconds.
-                end: near.last().map(|last| last + 1),
-                excludes_end: false,
-            })
+            // A batch may be created between two whole seconds.
+            .map(|near| Range::between(near.first().copied(), near.last().map(|last| last + 1)))
             .collect();
         if ranges.len() <= MAX_RECHECKS {
             return ranges;

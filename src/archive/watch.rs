@@ -1,11 +1,11 @@
 //! An archive that is read while other programs write to it. Each read is a snapshot, and nothing is locked
 //! in between.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::database::{Archive, BUSY_TIMEOUT, damaged, later, unreadable};
+use super::lock::file_id;
 use super::schema;
 use crate::error::Failure;
 
@@ -21,7 +21,8 @@ pub(crate) struct WatchedArchive {
 
 struct OpenArchive {
     archive: Archive,
-    id: FileId,
+    /// The identity of the file.
+    id: (u64, u64),
     /// SQLite's data version of the last read.
     version: Option<i64>,
 }
@@ -41,7 +42,9 @@ impl WatchedArchive {
 
     /// Returns the content if it has changed since the last call; `None` if not.
     pub(crate) fn read(&mut self) -> Result<Option<ArchiveContent>, Failure> {
-        let id = FileId::of(&self.path).map_err(|error| unreadable(&self.path, error))?;
+        let metadata = self.path.metadata();
+        let id = metadata.map(|metadata| file_id(&metadata));
+        let id = id.map_err(|error| unreadable(&self.path, error))?;
         let open = match &mut self.open {
             Some(open) if open.id == id => open,
             // The file was replaced.
@@ -63,7 +66,8 @@ impl WatchedArchive {
         let read = open.read();
         // Holding the lock would block writers.
         open.archive.rollback();
-        open.wait_at_most(SHORT_BUSY_TIMEOUT)?;
+        let archive = &open.archive;
+        archive.query(|db| db.busy_timeout(SHORT_BUSY_TIMEOUT))?;
         read
     }
 
@@ -74,71 +78,29 @@ impl WatchedArchive {
 }
 
 impl OpenArchive {
-    fn wait_at_most(&self, patience: Duration) -> Result<(), Failure> {
-        let set = self.archive.db.busy_timeout(patience);
-        set.map_err(|error| self.archive.failure(error))
-    }
-
     fn read(&mut self) -> Result<Option<ArchiveContent>, Failure> {
         let archive = &self.archive;
-        let number = |name: &str| -> Result<i64, Failure> {
-            let value = archive.db.pragma_query_value(None, name, |row| row.get(0));
-            value.map_err(|error| archive.failure(error))
-        };
         archive.run("BEGIN")?;
-        let version = number("data_version")?;
+        let version = archive.value("PRAGMA data_version", [])?;
         if self.version == Some(version) {
             return Ok(None);
         }
-        let schema = number("user_version")?;
+        let schema: i64 = archive.value("PRAGMA user_version", [])?;
         if schema > schema::VERSION.into() {
             return Err(later(&archive.path, schema));
         }
-        let content = archive.content().map_err(|error| archive.failure(error))?;
+        let content = archive.query(|db| {
+            let sql = "SELECT rowid, received FROM batches WHERE vanished IS NULL ORDER BY rowid";
+            let mut content = ArchiveContent::default();
+            let mut statement = db.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                content.rows.push(row.get(0)?);
+                content.received.push(row.get_ref(1)?.as_str()?.into());
+            }
+            Ok(content)
+        })?;
         self.version = Some(version);
         Ok(Some(content))
-    }
-}
-
-impl Archive {
-    fn content(&self) -> rusqlite::Result<ArchiveContent> {
-        let sql = "SELECT rowid, received FROM batches WHERE vanished IS NULL ORDER BY rowid";
-        let mut content = ArchiveContent::default();
-        let mut statement = self.db.prepare(sql)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            content.rows.push(row.get(0)?);
-            content.received.push(row.get_ref(1)?.as_str()?.into());
-        }
-        Ok(content)
-    }
-}
-
-/// The identity of a file, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-impl FileId {
-    #[cfg(unix)]
-    fn of(path: &Path) -> io::Result<Self> {
-        use std::os::unix::fs::MetadataExt as _;
-        let metadata = path.metadata()?;
-        Ok(Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        })
-    }
-
-    /// An open file cannot be replaced on these systems.
-    #[cfg(not(unix))]
-    fn of(path: &Path) -> io::Result<Self> {
-        path.metadata()?;
-        Ok(Self {
-            device: 0,
-            inode: 0,
-        })
     }
 }

@@ -409,16 +409,13 @@ impl OpenOutputs {
         let order = PageOrder::for_export(request.sorting.is_some(), args.limit.is_some());
         let part = self.part.as_mut();
         let rows = part.and_then(|(part, _)| part.rows.take());
+        let lenient = args.selection.lenient;
         let pages = match (source.archive(), rows) {
             (Some(archive), Some(rows)) => {
-                let lenient = args.selection.lenient;
-                BatchPages::Archive(Box::new(archive.pages_of(
-                    rows,
-                    request.batches.range,
-                    lenient,
-                )?))
+                let pages = archive.pages_of(Some(rows), request.batches.range, lenient)?;
+                BatchPages::Archive(Box::new(pages))
             }
-            _ => source.pages(request.batches.range, order, args.selection.lenient)?,
+            _ => source.pages(request.batches.range, order, lenient)?,
         };
         let selection = Selection {
             sorting: request.sorting.clone(),
