@@ -85,15 +85,10 @@ impl TableAddress {
         let channel_binding = binding.map_or(Ok(ChannelBinding::Prefer), |word| {
             channel_binding(&word, security, &host)
         })?;
-        let connect_timeout = match or("connect_timeout", "PGCONNECT_TIMEOUT") {
-            Some(seconds) => {
-                let seconds = seconds
-                    .parse()
-                    .map_err(|_| malformed("its `connect_timeout` is not a number of seconds"))?;
-                Duration::from_secs(seconds)
-            }
-            None => Duration::from_secs(10),
-        };
+        let connect_timeout = or("connect_timeout", "PGCONNECT_TIMEOUT");
+        let connect_timeout = connect_timeout.map_or(Ok(10), |seconds| seconds.parse());
+        let connect_timeout = connect_timeout
+            .map_err(|_| malformed("its `connect_timeout` is not a number of seconds"))?;
         let application_name = or("application_name", "PGAPPNAME");
         let options = or("options", "PGOPTIONS");
         let password = or("password", "PGPASSWORD").or_else(|| {
@@ -116,7 +111,7 @@ impl TableAddress {
             table,
             security,
             channel_binding,
-            connect_timeout,
+            connect_timeout: Duration::from_secs(connect_timeout),
             options,
         })
     }
@@ -130,10 +125,8 @@ impl TableAddress {
                 format!("{}/.s.PGSQL.{}", folder.display(), self.port)
             }
         };
-        format!(
-            "{server} (database `{}`, user `{}`)",
-            self.database, self.user
-        )
+        let Self { database, user, .. } = self;
+        format!("{server} (database `{database}`, user `{user}`)")
     }
 }
 
@@ -238,24 +231,18 @@ fn split_port(server: &str) -> Result<(&str, &str), Failure> {
 }
 
 fn decoded(text: &str) -> Result<String, Failure> {
-    let broken = || {
-        malformed(
-            "a `%` is not followed by two hexadecimal digits, or the decoded text is not UTF-8",
-        )
-    };
     let is_escape = |rest: &str| {
         let digits = rest.as_bytes().get(..2);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
-    if !text.split('%').skip(1).all(is_escape) {
-        return Err(broken());
+    let is_escaped = text.split('%').skip(1).all(is_escape);
+    match percent_decode_str(text).decode_utf8() {
+        Ok(text) if is_escaped && text.contains('\0') => Err(malformed("it contains a zero byte")),
+        Ok(text) if is_escaped => Ok(text.into_owned()),
+        _ => Err(malformed(
+            "a `%` is not followed by two hexadecimal digits, or the decoded text is not UTF-8",
+        )),
     }
-    let text = percent_decode_str(text).decode_utf8();
-    let text = text.map_err(|_| broken())?.into_owned();
-    if text.contains('\0') {
-        return Err(malformed("it contains a zero byte"));
-    }
-    Ok(text)
 }
 
 /// The error for a malformed address. It may contain a password, so it is not shown.

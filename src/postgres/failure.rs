@@ -11,6 +11,7 @@ use super::address::{Host, TableAddress, quoted};
 use crate::client::causes::{TlsProblem, root};
 use crate::client::retry::{RetryHint, RetryPolicy};
 use crate::error::{Failure, Kind};
+use crate::text;
 
 /// An error, and whether a retry may help.
 #[derive(Debug)]
@@ -60,33 +61,24 @@ impl From<Failure> for PgError {
 pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) -> PgError {
     let server = address.server();
     if let Some(db_error) = error.as_db_error() {
+        let cause = anyhow::anyhow!(server_message(db_error));
         if is_transient(db_error) {
-            let failure = Failure::new(
-                Kind::Unavailable,
-                format!("PostgreSQL at {server} does not accept connections now"),
-            )
-            .caused_by(anyhow::anyhow!(server_message(db_error)))
-            .hint("run the same command again later, or ask the administrator of the server");
-            return PgError::transient(failure);
+            let message = format!("PostgreSQL at {server} does not accept connections now");
+            let failure = Failure::new(Kind::Unavailable, message).hint(TRY_LATER);
+            return PgError::transient(failure.caused_by(cause));
         }
-        return Failure::new(
-            Kind::Output,
-            format!("PostgreSQL at {server} refused the login"),
-        )
-        .caused_by(anyhow::anyhow!(server_message(db_error)))
-        .hint(access_hint(address, db_error))
-        .into();
+        let message = format!("PostgreSQL at {server} refused the login");
+        let failure = Failure::new(Kind::Output, message).hint(access_hint(address, db_error));
+        return failure.caused_by(cause).into();
     }
     let cause = root(error);
     let tls_problem = TlsProblem::of(error);
     if let Some(TlsProblem::Untrusted(_)) = tls_problem {
-        return Failure::new(
-            Kind::Unsafe,
-            format!("the certificate of PostgreSQL at {server} is not trusted"),
-        )
-        .caused_by(anyhow::anyhow!(cause))
-        .hint("for a certificate authority of your own, name its certificate with `--ca-cert` or `sslrootcert=`; the certificate must be for the host name")
-        .into();
+        let message = format!("the certificate of PostgreSQL at {server} is not trusted");
+        return Failure::new(Kind::Unsafe, message)
+            .caused_by(anyhow::anyhow!(cause))
+            .hint("for a certificate authority of your own, name its certificate with `--ca-cert` or `sslrootcert=`; the certificate must be for the host name")
+            .into();
     }
     // The client has no types for these; the tests pin the texts.
     let refusal = match cause.as_str() {
@@ -108,9 +100,8 @@ pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) 
         _ => None,
     };
     if let Some((kind, why, hint)) = refusal {
-        return Failure::new(kind, format!("PostgreSQL at {server} {why}"))
-            .hint(hint)
-            .into();
+        let message = format!("PostgreSQL at {server} {why}");
+        return Failure::new(kind, message).hint(hint).into();
     }
     let failure = unreachable(address, &cause);
     if is_cut(error) && tls_problem.is_none() {
@@ -126,25 +117,19 @@ pub(super) fn unreachable(address: &TableAddress, cause: &str) -> Failure {
         Host::Name(_) => "check host and port: is the server running, and does it listen there?",
         Host::Socket(_) => "check the folder of the socket: is the server running on this machine?",
     };
-    Failure::new(
-        Kind::Unavailable,
-        format!("cannot reach PostgreSQL at {}", address.server()),
-    )
-    .caused_by(anyhow::anyhow!(cause.to_owned()))
-    .hint(hint)
+    let message = format!("cannot reach PostgreSQL at {}", address.server());
+    Failure::new(Kind::Unavailable, message)
+        .caused_by(anyhow::anyhow!(cause.to_owned()))
+        .hint(hint)
 }
 
 /// The error for a timeout.
 pub(super) fn timed_out(address: &TableAddress, doing: &str, limit: Duration) -> Failure {
-    Failure::new(
-        Kind::Unavailable,
-        format!("cannot {doing} in PostgreSQL at {}", address.server()),
-    )
-    .caused_by(anyhow::anyhow!(
-        "no answer within {:.1} s",
-        limit.as_secs_f64()
-    ))
-    .hint("check in pg_stat_activity what the server is doing, or raise `--timeout`")
+    let message = format!("cannot {doing} in PostgreSQL at {}", address.server());
+    let seconds = limit.as_secs_f64();
+    Failure::new(Kind::Unavailable, message)
+        .caused_by(anyhow::anyhow!("no answer within {seconds:.1} s"))
+        .hint("check in pg_stat_activity what the server is doing, or raise `--timeout`")
 }
 
 /// Converts an error of a statement. `doing` describes it in the message.
@@ -230,43 +215,39 @@ fn is_transient(db_error: &DbError) -> bool {
 
 /// Formats the server's message with its code.
 fn server_message(db_error: &DbError) -> String {
-    let mut message = format!(
+    let message = format!(
         "{} (SQLSTATE {})",
         db_error.message(),
         db_error.code().code()
     );
-    for more in [db_error.detail(), db_error.hint(), db_error.where_()]
-        .into_iter()
+    let more = [db_error.detail(), db_error.hint(), db_error.where_()].into_iter();
+    let more = more
         .flatten()
-    {
-        message.push_str("; ");
-        message.push_str(more.lines().next().unwrap_or_default());
-    }
-    message
+        .map(|text| text.lines().next().unwrap_or_default());
+    text::join([&*message].into_iter().chain(more), "; ")
 }
 
+const TRY_LATER: &str = "run the same command again later, or ask the administrator of the server";
+
 fn access_hint(address: &TableAddress, db_error: &DbError) -> String {
+    let TableAddress { database, user, .. } = address;
     let code = db_error.code();
     if *code == SqlState::INVALID_PASSWORD {
-        return "check the user, and the password in ~/.pgpass, PGPASSFILE or PGPASSWORD"
-            .to_owned();
+        "check the user, and the password in ~/.pgpass, PGPASSFILE or PGPASSWORD".to_owned()
+    } else if *code == SqlState::INVALID_CATALOG_NAME {
+        format!("create it with `createdb {database}`, or name another in the address")
+    } else if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
+        "check the user, and pg_hba.conf on the server".to_owned()
+    } else if db_error.message().contains("unsupported startup parameter")
+        && address.options.is_some()
+    {
+        let user = quoted(user);
+        format!(
+            "a connection pooler does not accept `options` (from the address or PGOPTIONS); remove them and set them for the user instead: alter role {user} set …; or connect to the server directly"
+        )
+    } else {
+        TRY_LATER.to_owned()
     }
-    if *code == SqlState::INVALID_CATALOG_NAME {
-        return format!(
-            "create it with `createdb {}`, or name another in the address",
-            address.database
-        );
-    }
-    if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
-        return "check the user, and pg_hba.conf on the server".to_owned();
-    }
-    if db_error.message().contains("unsupported startup parameter") && address.options.is_some() {
-        return format!(
-            "a connection pooler does not accept `options` (from the address or PGOPTIONS); remove them and set them for the user instead: alter role {} set …; or connect to the server directly",
-            quoted(&address.user)
-        );
-    }
-    "run the same command again later, or ask the administrator of the server".to_owned()
 }
 
 fn hint(address: &TableAddress, db_error: &DbError) -> Option<String> {

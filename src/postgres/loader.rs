@@ -108,18 +108,14 @@ fn refused(batch: &Batch, inexact: &InexactCell) -> Failure {
         Some(column) => batch.plain(column).unwrap_or_default().into_owned(),
         None => batch.extra().unwrap_or_default(),
     };
-    let value = if value.is_empty() {
-        "null".to_owned()
-    } else {
-        text::brief(&value)
+    let value = match &*value {
+        "" => "null".to_owned(),
+        value => text::brief(value),
     };
+    let (id, why) = (text::brief(&batch.id()), &inexact.why);
     Failure::new(
         Kind::Protocol,
-        format!(
-            "batch `{}`: `{name}` is {value}: {}",
-            text::brief(&batch.id()),
-            inexact.why
-        ),
+        format!("batch `{id}`: `{name}` is {value}: {why}"),
     )
     .hint("exclude the field with `--fields`, or write json or csv, which keep all values")
 }

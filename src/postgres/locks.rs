@@ -116,15 +116,13 @@ impl<'a> Locks<'a> {
         } else {
             ""
         };
-        Failure::new(
-            Kind::Unavailable,
-            format!("{} of PostgreSQL at {server} is locked", self.table),
-        )
-        .caused_by(anyhow::anyhow!(
-            "it is locked by {holders}, and was not released within {waited}{own}"
-        ))
-        .hint("run the same command again when that session has ended its transaction")
-        .into()
+        let message = format!("{} of PostgreSQL at {server} is locked", self.table);
+        Failure::new(Kind::Unavailable, message)
+            .caused_by(anyhow::anyhow!(
+                "it is locked by {holders}, and was not released within {waited}{own}"
+            ))
+            .hint("run the same command again when that session has ended its transaction")
+            .into()
     }
 
     /// Describes the sessions that hold locks of these modes on the table, as far as the server shows them.
@@ -143,21 +141,16 @@ impl<'a> Locks<'a> {
             modes.join(" ")
         );
         let doing = "look for the holder of a lock";
-        let parameters: [Parameter<'_>; 1] = [(&self.table, Type::TEXT)];
-        let rows = self
-            .session
-            .rows(doing, Limit::Short, &statement, &parameters)
-            .await?;
-        let mut holders = Vec::new();
-        for row in &rows {
-            let holder: String = row
-                .try_get(0)
-                .map_err(|error| failure::of(&self.session.connector.address, doing, &error))?;
-            holders.push(holder);
-        }
-        if holders.is_empty() {
-            return Ok("another session".to_owned());
-        }
-        Ok(holders.join(" and "))
+        let session = self.session;
+        let parameters: &[Parameter<'_>] = &[(&self.table, Type::TEXT)];
+        let rows = session.rows(doing, Limit::Short, &statement, parameters);
+        let rows = rows.await?;
+        let holders: Result<Vec<&str>, _> = rows.iter().map(|row| row.try_get(0)).collect();
+        let address = &session.connector.address;
+        let holders = holders.map_err(|error| failure::of(address, doing, &error))?;
+        Ok(match &holders[..] {
+            [] => "another session".to_owned(),
+            holders => holders.join(" and "),
+        })
     }
 }

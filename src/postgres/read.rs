@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use futures_util::TryStreamExt as _;
 
-use super::address::TableAddress;
-use super::address::quoted;
+use super::address::{TableAddress, quoted};
 use super::escapes;
 use super::failure::{self, PgError, with_retries};
 use super::session::{Connector, Limit, PgSession, Purpose, wait};
@@ -14,7 +13,8 @@ use super::table::{self, EXTRA, ExistingTable};
 use crate::batch::range::{Range, written};
 use crate::batch::{BATCH_ID, COLUMNS, FieldType, PlainRow, column_bits, find_column};
 use crate::client::ClientOptions;
-use crate::error::{self, Failure};
+use crate::error::{Failure, Kind};
+use crate::text::join;
 
 /// The number of rows read together.
 const GROUP_ROWS: usize = 500;
@@ -72,7 +72,7 @@ impl TableReader {
     pub(crate) fn open(&self) -> Result<RowStream, Failure> {
         let options = self.options.clone().ok_or_else(|| {
             let why = "no connection settings for the server of the table";
-            Failure::new(error::Kind::Internal, why)
+            Failure::new(Kind::Internal, why)
         })?;
         let address = self.address.clone();
         wait(self.start(&Arc::new(Connector { address, options })))
@@ -104,18 +104,13 @@ async fn open_table(connector: &Arc<Connector>) -> Result<(PgSession, ExistingTa
     let session = connector.connect().await?;
     session.begin(Purpose::Read).await?;
     let address = &connector.address;
-    let Some(found) = table::find(&session, &address.table.quoted()).await? else {
-        return Err(Failure::new(
-            error::Kind::Usage,
-            format!(
-                "PostgreSQL at {} has no table {}",
-                address.server(),
-                address.table.quoted()
-            ),
+    let table = address.table.quoted();
+    let found = table::find(&session, &table).await?.ok_or_else(|| {
+        Failure::usage(
+            format!("PostgreSQL at {} has no table {table}", address.server()),
+            "check its name and its schema: `table=schema.name`",
         )
-        .hint("check its name and its schema: `table=schema.name`")
-        .into());
-    };
+    })?;
     Ok((session, found))
 }
 
@@ -156,15 +151,13 @@ fn columns(
     if fields.contains(&BATCH_ID) {
         return Ok((fields, has_extra, unknown));
     }
-    Err(Failure::new(
-        error::Kind::Usage,
+    let (name, server) = (&found.name, address.server());
+    Err(Failure::usage(
         format!(
-            "{} of PostgreSQL at {} has no `batch_id`, so it is not a table of batches",
-            found.name,
-            address.server()
+            "{name} of PostgreSQL at {server} has no `batch_id`, so it is not a table of batches"
         ),
-    )
-    .hint("name a table that `trayscan export` wrote, with `table=`"))
+        "name a table that `trayscan export` wrote, with `table=`",
+    ))
 }
 
 /// Selects every column as text; dates in the format of the service.
@@ -180,28 +173,17 @@ fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) 
         }
     };
     let extra = has_extra.then(|| format!("{}::text", quoted(EXTRA)));
-    let texts: Vec<String> = fields.iter().map(text).chain(extra).collect();
-    let mut conditions = Vec::new();
-    if let Some(range) = range {
-        let date = quoted("batch_creation_date");
-        conditions.extend(
-            range
-                .start
-                .map(|start| format!("{date} >= '{}'", written(start))),
-        );
-        let until = if range.excludes_end { "<" } else { "<=" };
-        conditions.extend(
-            range
-                .end
-                .map(|end| format!("{date} {until} '{}'", written(end))),
-        );
-    }
-    let conditions = if conditions.is_empty() {
-        String::new()
-    } else {
-        format!(" where {}", conditions.join(" and "))
+    let texts = join(fields.iter().map(text).chain(extra), ", ");
+    let range = range.unwrap_or_default();
+    let until = if range.excludes_end { "<" } else { "<=" };
+    let bounds = [(">=", range.start), (until, range.end)].into_iter();
+    let bounds = bounds.filter_map(|(is, second)| Some((is, written(second?))));
+    let bounds = bounds.map(|(is, date)| format!("\"batch_creation_date\" {is} '{date}'"));
+    let conditions = match &*join(bounds, " and ") {
+        "" => String::new(),
+        bounds => format!(" where {bounds}"),
     };
-    format!("select {} from {table}{conditions}", texts.join(", "))
+    format!("select {texts} from {table}{conditions}")
 }
 
 impl RowStream {
@@ -223,21 +205,15 @@ impl RowStream {
         let failed = |error| failure::of(&session.connector.address, DOING, &error);
         while rows.len() < GROUP_ROWS {
             let next = session.within(DOING, Limit::Long, self.answers.try_next());
-            let read = match next.await {
-                Ok(Some(next)) => row(&next, &self.fields, self.has_extra).map_err(failed),
-                Ok(None) => {
-                    session.close().await;
-                    return Ok(rows);
-                }
-                Err(error) => Err(error),
+            let read = next.await.and_then(|next| {
+                let row = |next| row(&next, &self.fields, self.has_extra).map_err(failed);
+                next.map(row).transpose()
+            });
+            let Ok(Some(row)) = read else {
+                session.close().await;
+                return read.map(|_| rows);
             };
-            match read {
-                Ok(row) => rows.push(row),
-                Err(error) => {
-                    session.close().await;
-                    return Err(error);
-                }
-            }
+            rows.push(row);
         }
         self.session = Some(session);
         Ok(rows)

@@ -298,16 +298,14 @@ impl RowSpool {
     }
 
     pub(super) fn add(&mut self, chunk: &RowChunk) -> Result<(), Failure> {
-        self.append(&chunk.bytes).map_err(cannot_buffer)?;
+        let length = (chunk.bytes.len() as u64).to_be_bytes();
+        let written = self.file.write_all(&length);
+        written
+            .and_then(|()| self.file.write_all(&chunk.bytes))
+            .map_err(cannot_buffer)?;
         self.chunks += 1;
         self.rows += chunk.rows;
         Ok(())
-    }
-
-    fn append(&mut self, chunk: &[u8]) -> io::Result<()> {
-        let length = chunk.len() as u64;
-        self.file.write_all(&length.to_be_bytes())?;
-        self.file.write_all(chunk)
     }
 
     /// Starts to read from the first chunk.
@@ -337,23 +335,18 @@ impl RowSpool {
 
 fn cannot_buffer(error: io::Error) -> Failure {
     let folder = std::env::temp_dir();
-    Failure::new(
-        Kind::Output,
-        format!(
-            "cannot buffer batches for PostgreSQL in {}",
-            folder.display()
-        ),
-    )
-    .caused_by(error)
-    .hint("free some space there, or set TMPDIR to another folder")
+    let message = format!(
+        "cannot buffer batches for PostgreSQL in {}",
+        folder.display()
+    );
+    Failure::new(Kind::Output, message)
+        .caused_by(error)
+        .hint("free some space there, or set TMPDIR to another folder")
 }
 
 fn cannot_read_back(error: io::Error) -> Failure {
-    Failure::new(
-        Kind::Output,
-        "cannot read back the batches buffered for PostgreSQL",
-    )
-    .caused_by(error)
+    let message = "cannot read back the batches buffered for PostgreSQL";
+    Failure::new(Kind::Output, message).caused_by(error)
 }
 
 #[cfg(test)]

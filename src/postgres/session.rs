@@ -17,8 +17,7 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket, Statement};
 
-use super::address::TableAddress;
-use super::address::{Host, Security};
+use super::address::{Host, Security, TableAddress};
 use super::failure::{self, PgError};
 use super::tls;
 use crate::client::ClientOptions;
@@ -77,8 +76,7 @@ impl Connector {
 
     /// Returns the value of a setting in the user's own options.
     pub(super) fn option(&self, name: &str) -> Option<String> {
-        let options = self.address.options.as_deref()?;
-        option_value(options, name)
+        option_value(self.address.options.as_deref()?, name)
     }
 
     /// Opens a session.
@@ -233,8 +231,8 @@ impl PgSession {
              and (name <> 'client_connection_check_interval' or version() like '%linux%')",
             values.join(", ")
         );
-        self.rows("begin", Limit::Short, &statement, &[]).await?;
-        Ok(())
+        let set = self.rows("begin", Limit::Short, &statement, &[]);
+        set.await.map(drop)
     }
 
     pub(super) async fn commit(&self) -> Result<(), PgError> {
@@ -246,9 +244,8 @@ impl PgSession {
     pub(super) async fn set(&self, name: &str, value: &str) -> Result<(), PgError> {
         let statement = "select set_config($1, $2, true)";
         let parameters: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&value, Type::TEXT)];
-        self.rows("begin", Limit::Short, statement, &parameters)
-            .await?;
-        Ok(())
+        let set = self.rows("begin", Limit::Short, statement, &parameters);
+        set.await.map(drop)
     }
 
     /// Runs a statement without a result.
@@ -305,11 +302,8 @@ impl PgSession {
         doing: &'static str,
         statement: &str,
     ) -> Result<Statement, PgError> {
-        let (savepoint, back) = (
-            "savepoint trayscan_name",
-            "rollback to savepoint trayscan_name",
-        );
-        self.run(doing, Limit::Short, savepoint).await?;
+        self.run(doing, Limit::Short, "savepoint trayscan_name")
+            .await?;
         let mut names = 1;
         loop {
             let prepare = self.client.prepare(statement);
@@ -318,6 +312,7 @@ impl PgSession {
                 other => return other,
             }
             names += 1;
+            let back = "rollback to savepoint trayscan_name";
             self.run(doing, Limit::Short, back).await?;
         }
     }
@@ -370,38 +365,29 @@ impl PgSession {
     }
 
     /// Runs a fast query, and returns the only value.
-    pub(super) async fn value<T>(
+    pub(super) async fn value<T: FromSqlOwned>(
         &self,
         doing: &'static str,
         statement: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<T, PgError>
-    where
-        T: FromSqlOwned,
-    {
+    ) -> Result<T, PgError> {
         let rows = self.rows(doing, Limit::Short, statement, parameters);
         self.cell(doing, &rows.await?, 0)
     }
 
     /// Returns one value of the first row.
-    pub(super) fn cell<T>(
+    pub(super) fn cell<T: FromSqlOwned>(
         &self,
         doing: &'static str,
         rows: &[Row],
         column: usize,
-    ) -> Result<T, PgError>
-    where
-        T: FromSqlOwned,
-    {
-        let address = &self.connector.address;
+    ) -> Result<T, PgError> {
         let row = rows.first().ok_or_else(|| {
-            Failure::new(
-                Kind::Internal,
-                format!("cannot {doing}: PostgreSQL returned no row"),
-            )
+            let message = format!("cannot {doing}: PostgreSQL returned no row");
+            Failure::new(Kind::Internal, message)
         })?;
         row.try_get(column)
-            .map_err(|error| failure::of(address, doing, &error))
+            .map_err(|error| failure::of(&self.connector.address, doing, &error))
     }
 
     /// Closes the session. An open transaction is rolled back: a pooler would otherwise have to discard the

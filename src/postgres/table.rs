@@ -9,6 +9,7 @@ use super::session::{Limit, Parameter, PgSession};
 use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, COLUMNS, FieldType};
 use crate::error::{Failure, Kind};
+use crate::text;
 
 /// The column for unknown fields.
 pub(super) const EXTRA: &str = "extra";
@@ -84,7 +85,7 @@ impl Layout {
     /// Lists the columns for SQL, each formatted by `write`.
     pub(super) fn list(&self, write: impl Fn(&str) -> String) -> String {
         let names = self.fields.iter().map(|field| write(&quoted(field.name())));
-        names.collect::<Vec<_>>().join(", ")
+        text::join(names, ", ")
     }
 
     pub(super) fn names(&self) -> String {
@@ -97,8 +98,8 @@ impl Layout {
             let null = if field.not_null { " not null" } else { "" };
             format!("{} {}{null}", quoted(field.name()), field.sql_type())
         };
-        let fields: Vec<String> = self.fields.iter().map(field).collect();
-        format!("create table {table} ({})", fields.join(", "))
+        let fields = text::join(self.fields.iter().map(field), ", ");
+        format!("create table {table} ({fields})")
     }
 
     /// Adds the key to a table.
@@ -117,19 +118,14 @@ impl Layout {
             );
         }
         let field = |field: &TableField| format!("{} {}", quoted(field.name()), field.sql_type());
-        let fields: Vec<String> = self.fields.iter().map(field).collect();
-        format!(
-            "create temporary table {name} ({}) on commit drop",
-            fields.join(", ")
-        )
+        let fields = text::join(self.fields.iter().map(field), ", ");
+        format!("create temporary table {name} ({fields}) on commit drop")
     }
 
     /// Copies rows to the temporary table.
     pub(super) fn copy(&self) -> String {
-        format!(
-            "copy {STAGING} ({}) from stdin (format binary)",
-            self.names()
-        )
+        let names = self.names();
+        format!("copy {STAGING} ({names}) from stdin (format binary)")
     }
 
     /// Updates the server's statistics of the keys.
@@ -150,15 +146,11 @@ impl Layout {
 
     /// Updates the rows that differ; `None` if there are no columns besides the key.
     pub(super) fn update(&self, table: &str) -> Option<String> {
-        let key = key();
-        let others: Vec<String> = self
-            .others()
-            .map(|field| format!("{0} = s.{0}", quoted(field.name())))
-            .collect();
+        let (key, differ) = (key(), self.differ()?);
+        let others = self.others().map(|field| quoted(field.name()));
+        let others = text::join(others.map(|name| format!("{name} = s.{name}")), ", ");
         Some(format!(
-            "update {table} t set {} from {STAGING} s where t.{key} = s.{key} and ({})",
-            others.join(", "),
-            self.differ()?,
+            "update {table} t set {others} from {STAGING} s where t.{key} = s.{key} and ({differ})"
         ))
     }
 
@@ -220,73 +212,60 @@ pub(super) async fn find(
     table: &str,
 ) -> Result<Option<ExistingTable>, PgError> {
     let (doing, address) = ("look for the table", &session.connector.address);
-    let parameters: [Parameter<'_>; 1] = [(&table, Type::TEXT)];
-    let tables = session
-        .rows(
-            doing,
-            Limit::Short,
-            "select c.oid, n.nspname, c.relname, c.relkind::text from pg_catalog.pg_class c \
-             join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)",
-            &parameters,
-        )
-        .await?;
+    let statement = "select c.oid, n.nspname, c.relname, c.relkind::text from pg_catalog.pg_class c \
+        join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)";
+    let parameters: &[Parameter<'_>] = &[(&table, Type::TEXT)];
+    let tables = session.rows(doing, Limit::Short, statement, parameters);
+    let tables = tables.await?;
     let Some(table) = tables.first() else {
         return Ok(None);
     };
     let failed = |error: tokio_postgres::Error| failure::of(address, doing, &error);
     let oid: u32 = table.try_get(0).map_err(failed)?;
-    let parameters: [Parameter<'_>; 1] = [(&oid, Type::OID)];
-    let rows = session
-        .rows(
-            doing,
-            Limit::Short,
-            "select attname::text, format_type(atttypid, atttypmod), attnotnull, \
-             atthasdef or attidentity <> '', attgenerated <> '' or attidentity = 'a', \
-             (select collname::text from pg_catalog.pg_collation c \
-             where c.oid = attcollation and not collisdeterministic) \
-             from pg_catalog.pg_attribute where attrelid = $1 and attnum > 0 and not attisdropped \
-             order by attnum",
-            &parameters,
-        )
-        .await?;
-    read(table, &rows, oid).map(Some).map_err(failed)
+    let statement = "select attname::text, format_type(atttypid, atttypmod), attnotnull, \
+        atthasdef or attidentity <> '', attgenerated <> '' or attidentity = 'a', \
+        (select collname::text from pg_catalog.pg_collation c \
+        where c.oid = attcollation and not collisdeterministic) \
+        from pg_catalog.pg_attribute where attrelid = $1 and attnum > 0 and not attisdropped \
+        order by attnum";
+    let parameters: &[Parameter<'_>] = &[(&oid, Type::OID)];
+    let rows = session.rows(doing, Limit::Short, statement, parameters);
+    read(table, &rows.await?, oid).map(Some).map_err(failed)
 }
 
 /// Reads the catalog entries of a table and its columns.
 fn read(table: &Row, rows: &[Row], oid: u32) -> Result<ExistingTable, tokio_postgres::Error> {
-    let (schema, name): (String, String) = (table.try_get(1)?, table.try_get(2)?);
-    let mut columns = Vec::new();
-    for row in rows {
-        columns.push(ExistingColumn {
+    let column = |row: &Row| {
+        Ok(ExistingColumn {
             name: row.try_get(0)?,
             sql_type: row.try_get(1)?,
             not_null: row.try_get(2)?,
             has_default: row.try_get(3)?,
             generated: row.try_get(4)?,
             collation: row.try_get(5)?,
-        });
-    }
+        })
+    };
     Ok(ExistingTable {
         oid,
-        name: format!("{}.{}", quoted(&schema), quoted(&name)),
+        name: format!(
+            "{}.{}",
+            quoted(table.try_get(1)?),
+            quoted(table.try_get(2)?)
+        ),
         kind: table.try_get(3)?,
-        columns,
+        columns: rows.iter().map(column).collect::<Result<_, _>>()?,
     })
 }
 
 /// Returns whether `batch_id` alone is a unique key.
 async fn has_key(session: &PgSession, oid: u32) -> Result<bool, PgError> {
-    let doing = "look for a key";
+    let statement = "select exists (select from pg_catalog.pg_index i join pg_catalog.pg_attribute a \
+        on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
+        where i.indrelid = $1 and a.attname = $2 and i.indisunique and i.indisvalid \
+        and i.indimmediate and i.indnkeyatts = 1 and i.indpred is null and i.indexprs is null)";
     let parameters: [Parameter<'_>; 2] = [(&oid, Type::OID), (&COLUMNS[BATCH_ID].name, Type::TEXT)];
     session
-        .value(
-            doing,
-            "select exists (select from pg_catalog.pg_index i join pg_catalog.pg_attribute a \
-             on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
-             where i.indrelid = $1 and a.attname = $2 and i.indisunique and i.indisvalid \
-             and i.indimmediate and i.indnkeyatts = 1 and i.indpred is null and i.indexprs is null)",
-            &parameters,
-        )
+        .value("look for a key", statement, &parameters)
         .await
 }
 
@@ -297,15 +276,11 @@ impl ExistingTable {
         session: &PgSession,
         layout: &mut Layout,
     ) -> Result<(), PgError> {
-        let (name, address) = (&self.name, &session.connector.address);
+        let (name, server) = (&self.name, session.connector.address.server());
         let unfit = |why: &str| {
-            Failure::new(
-                Kind::Output,
-                format!(
-                    "batches do not fit into {name} of PostgreSQL at {}: {why}",
-                    address.server()
-                ),
-            )
+            let message =
+                format!("batches do not fit into {name} of PostgreSQL at {server}: {why}");
+            Failure::new(Kind::Output, message)
         };
         if !matches!(self.kind.as_str(), "r" | "p") {
             let kind = match self.kind.as_str() {
@@ -321,17 +296,13 @@ impl ExistingTable {
         self.check_rights(session).await?;
         let (mut wrong, mut mend) = (Vec::new(), Vec::new());
         for field in &mut layout.fields {
-            let present = self
-                .columns
-                .iter()
-                .find(|column| column.name == field.name());
+            let mut columns = self.columns.iter();
+            let present = columns.find(|column| column.name == field.name());
             fit(field, present, &mut wrong, &mut mend);
         }
         for column in &self.columns {
-            let is_written = layout
-                .fields
-                .iter()
-                .any(|field| field.name() == column.name);
+            let mut fields = layout.fields.iter();
+            let is_written = fields.any(|field| field.name() == column.name);
             if !is_written && column.not_null && !column.has_default && !column.generated {
                 let name = quoted(&column.name);
                 wrong.push(format!("{name} must not be null, but is not written"));
@@ -346,22 +317,20 @@ impl ExistingTable {
         if wrong.is_empty() {
             return Ok(());
         }
-        Err(unfit(&wrong.join("; "))
-            .hint(format!(
-                "change it with: alter table {name} {}; or name another table with `table=`",
-                mend.join(", ")
-            ))
-            .into())
+        let mend = mend.join(", ");
+        let hint = format!(
+            "change it with: alter table {name} {mend}; or name another table with `table=`"
+        );
+        Err(unfit(&wrong.join("; ")).hint(hint).into())
     }
 
     /// Checks the permissions on the whole table: those on columns alone do not allow locking it.
     async fn check_rights(&self, session: &PgSession) -> Result<(), PgError> {
         let (doing, address) = ("check the permissions", &session.connector.address);
         let statement = "select has_table_privilege($1, 'select'), has_table_privilege($1, 'insert'), has_table_privilege($1, 'update')";
-        let parameters: [Parameter<'_>; 1] = [(&self.oid, Type::OID)];
-        let rows = session
-            .rows(doing, Limit::Short, statement, &parameters)
-            .await?;
+        let parameters: &[Parameter<'_>] = &[(&self.oid, Type::OID)];
+        let rows = session.rows(doing, Limit::Short, statement, parameters);
+        let rows = rows.await?;
         let mut lacking = Vec::new();
         for (column, right) in ["select", "insert", "update"].into_iter().enumerate() {
             if !session.cell::<bool>(doing, &rows, column)? {
@@ -372,18 +341,10 @@ impl ExistingTable {
             return Ok(());
         }
         let (name, lacking) = (&self.name, lacking.join(", "));
-        Err(Failure::new(
-            Kind::Output,
-            format!(
-                "no {lacking} permission on {name} of PostgreSQL at {}",
-                address.server()
-            ),
-        )
-        .hint(format!(
-            "ask its owner to run: grant {lacking} on {name} to {}",
-            quoted(&address.user)
-        ))
-        .into())
+        let (server, user) = (address.server(), quoted(&address.user));
+        let message = format!("no {lacking} permission on {name} of PostgreSQL at {server}");
+        let hint = format!("ask its owner to run: grant {lacking} on {name} to {user}");
+        Err(Failure::new(Kind::Output, message).hint(hint).into())
     }
 }
 

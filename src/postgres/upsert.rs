@@ -18,6 +18,11 @@ use crate::error::{Failure, Kind};
 use crate::terminal;
 use crate::text::{count, thousands};
 
+/// What statements do, for messages.
+const CREATING: &str = "create the table";
+const WAITING: &str = "wait for another export";
+const WRITING: &str = "write to the table";
+
 /// How often to ask the server about the result of a transaction.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -115,10 +120,7 @@ impl Upsert {
     /// except two empty tables at most, which are rolled back.
     async fn dry_run(&self, session: &PgSession) -> Result<(), PgError> {
         let locks = Locks::new(session, &self.table).await?;
-        let staging = self.layout.create_staging(self.existing());
-        session
-            .run("create a temporary table", Limit::Long, &staging)
-            .await?;
+        self.create_staging(session).await?;
         if !self.exists {
             // Another export that is creating it has checked that already.
             if !self.try_advisory_lock(session).await? {
@@ -133,17 +135,19 @@ impl Upsert {
             Some(self.layout.insert(&self.table)),
         ];
         for statement in statements.into_iter().flatten() {
-            let statement = format!("explain {statement}");
-            session
-                .run("write to the table", Limit::Long, &statement)
-                .await?;
+            let explain = format!("explain {statement}");
+            session.run(WRITING, Limit::Long, &explain).await?;
         }
         Ok(())
     }
 
-    /// Returns the table if it existed at the start.
-    fn existing(&self) -> Option<&str> {
-        self.exists.then_some(self.table.as_str())
+    /// Creates the temporary table for the rows.
+    async fn create_staging(&self, session: &PgSession) -> Result<(), PgError> {
+        let existing = self.exists.then_some(self.table.as_str());
+        let create = self.layout.create_staging(existing);
+        session
+            .run("create a temporary table", Limit::Long, &create)
+            .await
     }
 
     /// The name of the advisory lock for exports that create the same table.
@@ -154,9 +158,8 @@ impl Upsert {
     /// Returns whether no other export is creating the table.
     async fn try_advisory_lock(&self, session: &PgSession) -> Result<bool, PgError> {
         let statement = "select pg_try_advisory_xact_lock(hashtext($1))";
-        let parameters: [Parameter<'_>; 1] = [(&self.advisory_key(), Type::TEXT)];
-        let doing = "wait for another export";
-        session.value(doing, statement, &parameters).await
+        let parameters: &[Parameter<'_>] = &[(&self.advisory_key(), Type::TEXT)];
+        session.value(WAITING, statement, parameters).await
     }
 
     /// Creates the table, without its key, if it does not exist; one export at a time, to avoid conflicts.
@@ -166,21 +169,14 @@ impl Upsert {
         locks
             .wait(&[], async || {
                 let statement = "select pg_advisory_xact_lock(hashtext($1))";
-                let parameters: [Parameter<'_>; 1] = [(&lock_key, Type::TEXT)];
+                let parameters: &[Parameter<'_>] = &[(&lock_key, Type::TEXT)];
                 session
-                    .rows(
-                        "wait for another export",
-                        Limit::Long,
-                        statement,
-                        &parameters,
-                    )
+                    .rows(WAITING, Limit::Long, statement, parameters)
                     .await?;
                 if table::find(session, &self.table).await?.is_some() {
                     return Ok(false);
                 }
-                session
-                    .run("create the table", Limit::Long, &create)
-                    .await?;
+                session.run(CREATING, Limit::Long, &create).await?;
                 Ok(true)
             })
             .await
@@ -193,7 +189,7 @@ impl Upsert {
     /// Adds the key to the table that this transaction has created.
     async fn add_key(&self, session: &PgSession) -> Result<(), PgError> {
         let add = Layout::add_key(&self.table);
-        session.run("create the table", Limit::Long, &add).await
+        session.run(CREATING, Limit::Long, &add).await
     }
 
     /// Checks the table, which another session may have created or changed since the rehearsal.
@@ -212,15 +208,13 @@ impl Upsert {
             return Ok(());
         }
         let created = if self.exists { "changed" } else { "created" };
-        Err(Failure::new(
-            Kind::Unavailable,
-            format!(
-                "another session {created} {} during the export, with other limits on numbers",
-                self.table
-            ),
-        )
-        .hint("run the same command again: it checks the numbers first")
-        .into())
+        let message = format!(
+            "another session {created} {} during the export, with other limits on numbers",
+            self.table
+        );
+        Err(Failure::new(Kind::Unavailable, message)
+            .hint("run the same command again: it checks the numbers first")
+            .into())
     }
 
     /// Writes the buffered rows to the table: all of them, or none.
@@ -305,14 +299,8 @@ impl Upsert {
     ) -> Result<UpsertCounts, PgError> {
         let table = &self.table;
         let locks = Locks::new(session, table).await?;
-        let staging = self.layout.create_staging(self.existing());
-        locks
-            .wait(AGAINST_READERS, async || {
-                session
-                    .run("create a temporary table", Limit::Long, &staging)
-                    .await
-            })
-            .await?;
+        let staging = locks.wait(AGAINST_READERS, async || self.create_staging(session).await);
+        staging.await?;
         if self.exists {
             // From here on, the temporary table protects it from changes.
             self.check_again(session).await?;
@@ -334,34 +322,25 @@ impl Upsert {
         // Other exports wait here for their turn, to avoid deadlocks and to keep the counts correct. Readers
         // are not blocked.
         let lock = format!("lock table {table} in share row exclusive mode");
-        locks
-            .wait(AGAINST_THE_TABLE, async || {
-                session.run("lock the table", Limit::Long, &lock).await
-            })
-            .await?;
+        let locked = locks.wait(AGAINST_THE_TABLE, async || {
+            session.run("lock the table", Limit::Long, &lock).await
+        });
+        locked.await?;
         let (new, differing) = self.compare(session, &locks).await?;
-        let doing = "write to the table";
+        let write = async |statement: String| {
+            let write = async || session.write(WRITING, &statement, &[]).await;
+            locks.wait(AGAINST_ROWS, write).await
+        };
         let changed = match self.layout.update(table) {
-            Some(update) => {
-                locks
-                    .wait(AGAINST_ROWS, async || {
-                        session.write(doing, &update, &[]).await
-                    })
-                    .await?
-            }
+            Some(update) => write(update).await?,
             None => 0,
         };
-        let insert = self.layout.insert(table);
-        let inserted = locks
-            .wait(AGAINST_ROWS, async || {
-                session.write(doing, &insert, &[]).await
-            })
-            .await?;
+        let inserted = write(self.layout.insert(table)).await?;
         let is_counted = (inserted, changed) == (new, differing);
         if !is_counted || self.has_triggers(session).await? {
             // Deferred triggers would otherwise run with the commit.
             let now = "set constraints all immediate";
-            session.run(doing, Limit::Long, now).await?;
+            session.run(WRITING, Limit::Long, now).await?;
             let (missing, other) = self.compare(session, &locks).await?;
             // A trigger may have moved rows to a child table, and the server does not count those.
             if missing > 0 || !is_counted && other > 0 {
@@ -369,7 +348,11 @@ impl Upsert {
                 return Err(self.refused(session, written, (new, differing)).into());
             }
             if other > 0 {
-                self.warn_of_changes(other);
+                let batches = count(other, "batch", "batches");
+                log::warn!(
+                    "the values of {batches} in {table} are not as exported; a trigger may have changed them, and `verify` \
+                     reports them"
+                );
             }
         }
         Ok(UpsertCounts {
@@ -383,7 +366,7 @@ impl Upsert {
     /// key is added at the end, which is faster than updating it with every row.
     async fn fill(&self, session: &PgSession, rows: u64) -> Result<UpsertCounts, PgError> {
         let insert = self.layout.insert_all(&self.table);
-        let inserted = session.write("write to the table", &insert, &[]).await?;
+        let inserted = session.write(WRITING, &insert, &[]).await?;
         if inserted != rows {
             return Err(self.refused(session, (inserted, 0), (rows, 0)).into());
         }
@@ -398,51 +381,33 @@ impl Upsert {
     async fn compare(&self, session: &PgSession, locks: &Locks<'_>) -> Result<(u64, u64), PgError> {
         let doing = "compare the batches";
         let compare = self.layout.compare(&self.table);
-        let rows = locks
-            .wait(AGAINST_READERS, async || {
-                session.rows(doing, Limit::Long, &compare, &[]).await
-            })
-            .await?;
-        let (new, differing): (i64, i64) = (
-            session.cell(doing, &rows, 0)?,
-            session.cell(doing, &rows, 1)?,
-        );
-        Ok((new.unsigned_abs(), differing.unsigned_abs()))
+        let rows = locks.wait(AGAINST_READERS, async || {
+            session.rows(doing, Limit::Long, &compare, &[]).await
+        });
+        let rows = rows.await?;
+        let count = |column| session.cell(doing, &rows, column).map(i64::unsigned_abs);
+        Ok((count(0)?, count(1)?))
     }
 
     /// Returns whether the table has triggers or rules, which may change or remove what was written.
     async fn has_triggers(&self, session: &PgSession) -> Result<bool, PgError> {
-        let parameters: [Parameter<'_>; 1] = [(&self.table, Type::TEXT)];
+        let statement = "select exists (select from pg_catalog.pg_trigger \
+            where tgrelid = to_regclass($1) and not tgisinternal) \
+            or exists (select from pg_catalog.pg_rewrite where ev_class = to_regclass($1))";
+        let parameters: &[Parameter<'_>] = &[(&self.table, Type::TEXT)];
         session
-            .value(
-                "look for triggers",
-                "select exists (select from pg_catalog.pg_trigger \
-                 where tgrelid = to_regclass($1) and not tgisinternal) \
-                 or exists (select from pg_catalog.pg_rewrite where ev_class = to_regclass($1))",
-                &parameters,
-            )
+            .value("look for triggers", statement, parameters)
             .await
-    }
-
-    fn warn_of_changes(&self, batches: u64) {
-        let (table, batches) = (&self.table, count(batches, "batch", "batches"));
-        log::warn!(
-            "the values of {batches} in {table} are not as exported; a trigger may have changed them, and `verify` \
-             reports them"
-        );
     }
 
     /// The error if the server did not write all rows, but reported no error.
     fn refused(&self, session: &PgSession, written: (u64, u64), expected: (u64, u64)) -> Failure {
-        let table = &self.table;
-        Failure::new(
-            Kind::Output,
-            format!(
-                "PostgreSQL at {} did not write every batch to {table}: it added {} of {} new ones and updated {} of {} that differ",
-                session.connector.address.server(), written.0, expected.0, written.1, expected.1
-            ),
-        )
-        .hint(format!(
+        let (table, server) = (&self.table, session.connector.address.server());
+        let message = format!(
+            "PostgreSQL at {server} did not write every batch to {table}: it added {} of {} new ones and updated {} of {} that differ",
+            written.0, expected.0, written.1, expected.1
+        );
+        Failure::new(Kind::Output, message).hint(format!(
             "a trigger, a rule or row-level security of {table} may be the cause: `\\d {table}` in psql lists them"
         ))
     }
@@ -475,15 +440,13 @@ impl Upsert {
 
     /// The error if the result of a transaction is unknown.
     fn uncertain(&self, cause: Failure) -> Failure {
-        Failure::new(
-            Kind::Unavailable,
-            format!(
-                "the connection was lost during the commit to {}: it contains either all batches or none of them",
-                self.table
-            ),
-        )
-        .caused_by(cause)
-        .hint("run the same command again: existing batches are not written twice")
+        let message = format!(
+            "the connection was lost during the commit to {}: it contains either all batches or none of them",
+            self.table
+        );
+        Failure::new(Kind::Unavailable, message)
+            .caused_by(cause)
+            .hint("run the same command again: existing batches are not written twice")
     }
 }
 
@@ -501,8 +464,8 @@ async fn commit_outcome(
             return Ok(CommitOutcome::OtherServer);
         }
         loop {
-            let parameters: [Parameter<'_>; 1] = [(&transaction.number, Type::INT8)];
-            let answer = session.value(doing, "select txid_status($1)", &parameters);
+            let parameters: &[Parameter<'_>] = &[(&transaction.number, Type::INT8)];
+            let answer = session.value(doing, "select txid_status($1)", parameters);
             let status: Option<String> = match answer.await {
                 Ok(status) => status,
                 // A server that does not know the transaction considers its ID to be in the future.
@@ -546,14 +509,11 @@ async fn new_table_name(session: &PgSession) -> Result<String, PgError> {
     let schema = session.value("look for a schema", "select current_schema()::text", &[]);
     let schema: Option<String> = schema.await?;
     let schema = schema.ok_or_else(|| {
-        Failure::new(
-            Kind::Output,
-            format!(
-                "PostgreSQL at {} has no schema on its search path to create a table in",
-                address.server()
-            ),
-        )
-        .hint("name one: `table=schema.name`")
+        let message = format!(
+            "PostgreSQL at {} has no schema on its search path to create a table in",
+            address.server()
+        );
+        Failure::new(Kind::Output, message).hint("name one: `table=schema.name`")
     })?;
     Ok(format!("{}.{}", quoted(&schema), quoted(&table.name)))
 }
