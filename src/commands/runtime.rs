@@ -26,18 +26,12 @@ pub(super) fn build(context: &Context) -> anyhow::Result<Runtime> {
         .context("cannot start the runtime")
 }
 
-/// How a run ended.
-pub(super) enum RunEnd {
-    Finished(anyhow::Result<()>),
-    Signalled(Kind),
-}
-
-/// Runs `work` until it ends, or until a signal arrived and `wait` has returned.
+/// Runs `work` until it ends, or until a signal arrived and `wait` has returned. Returns that signal.
 pub(super) fn until_signal<W>(
     context: &Context,
     work: W,
     wait: impl AsyncFnOnce(Kind, &mut Signals) -> Kind,
-) -> anyhow::Result<RunEnd>
+) -> anyhow::Result<Option<Kind>>
 where
     W: AsyncFnOnce(Context) -> anyhow::Result<()> + Send + 'static,
 {
@@ -69,12 +63,12 @@ where
         }
     });
     match ended {
-        Ok(Ok((ended, _runtime))) => Ok(RunEnd::Finished(ended)),
+        Ok(Ok((ended, _runtime))) => ended.map(|()| None),
         Ok(Err(_)) => match thread.join() {
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(()) => Err(anyhow::anyhow!("the run ended without a result")),
         },
-        Err(kind) => Ok(RunEnd::Signalled(kind)),
+        Err(kind) => Ok(Some(kind)),
     }
 }
 
@@ -95,21 +89,19 @@ where
         cleanup.settle();
         ended
     };
-    let ended = until_signal(context, settled, async |kind, _| {
+    let signal = until_signal(context, settled, async |kind, _| {
         if !cleanup.stop() {
             // The result is published, so the run has succeeded. The manifest and the last line follow.
             tokio::time::sleep(GRACE_PERIOD).await;
         }
         kind
     })?;
-    match ended {
-        RunEnd::Finished(ended) => ended,
-        RunEnd::Signalled(kind) => {
-            terminal::silence();
-            cleanup.sweep();
-            cleanup.settle();
-            let state = left_behind();
-            Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
-        }
-    }
+    let Some(kind) = signal else {
+        return Ok(());
+    };
+    terminal::silence();
+    cleanup.sweep();
+    cleanup.settle();
+    let state = left_behind();
+    Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
 }

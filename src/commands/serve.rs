@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::context::Context;
-use super::runtime::{self, RunEnd};
+use super::runtime;
 use crate::archive::WatchedArchive;
 use crate::cli::{ReportFormat, ServeArgs};
 use crate::error::{Failure, Kind};
@@ -27,16 +27,15 @@ pub(super) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<()> {
     let faults = Faults::parse(&args.faults)?;
     if args.archive.is_some() && faults.unknown_fields {
         let why = "`--fault unknown-fields` cannot be used with `--archive`";
-        return Err(Failure::new(Kind::Usage, why)
-            .hint("leave it out: it adds fields to generated batches only")
-            .into());
+        let hint = "leave it out: it adds fields to generated batches only";
+        return Err(Failure::usage(why, hint).into());
     }
     let credentials = credentials(args)?;
     let args = args.clone();
     let (stop, stopped) = watch::channel(false);
     let is_ready = Arc::new(AtomicBool::new(false));
     let ready = Arc::clone(&is_ready);
-    let ended = runtime::until_signal(
+    let signal = runtime::until_signal(
         context,
         async move |_| serve(&args, faults, credentials, &ready, stopped).await,
         async |kind, signals| {
@@ -55,17 +54,15 @@ pub(super) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<()> {
             signals.next().await
         },
     )?;
-    match ended {
-        RunEnd::Finished(ended) => ended,
-        RunEnd::Signalled(kind) => {
-            let message = if is_ready.load(Ordering::SeqCst) {
-                "stopped at once, with requests still open"
-            } else {
-                "stopped before the batches were ready"
-            };
-            Err(Failure::new(kind, message).into())
-        }
-    }
+    let Some(kind) = signal else {
+        return Ok(());
+    };
+    let message = if is_ready.load(Ordering::SeqCst) {
+        "stopped at once, with requests still open"
+    } else {
+        "stopped before the batches were ready"
+    };
+    Err(Failure::new(kind, message).into())
 }
 
 /// Serves batches until `stop` changes. Sets `is_ready` once clients can connect.
@@ -151,11 +148,8 @@ fn credentials(args: &ServeArgs) -> anyhow::Result<ExpectedCredentials> {
     ];
     for (flag, value) in given {
         if value.is_some_and(String::is_empty) {
-            return Err(Failure::new(Kind::Usage, format!("`{flag}` is empty"))
-                .hint(format!(
-                    "give a value, or leave out `{flag}` to use the default"
-                ))
-                .into());
+            let hint = format!("give a value, or leave out `{flag}` to use the default");
+            return Err(Failure::usage(format!("`{flag}` is empty"), hint).into());
         }
     }
     Ok(ExpectedCredentials {
@@ -216,16 +210,10 @@ fn announce(
     match args.format {
         ReportFormat::Json => terminal::print_json(&access)?,
         ReportFormat::Text => {
-            let version = if args.faults.iter().any(|fault| fault == "v2-missing") {
-                "v1"
-            } else {
-                "v2"
-            };
-            terminal::print(&welcome_text(
-                &access,
-                &describe_batches(args, catalog),
-                version,
-            ))?;
+            let has_v2 = !args.faults.iter().any(|fault| fault == "v2-missing");
+            let version = if has_v2 { "v2" } else { "v1" };
+            let batches = describe_batches(args, catalog);
+            terminal::print(&welcome_text(&access, &batches, version))?;
         }
     }
     Ok(())

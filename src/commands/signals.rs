@@ -1,8 +1,12 @@
 //! Signals that ask the program to stop.
 
+#[cfg(unix)]
+use std::future::poll_fn;
 use std::io;
 #[cfg(unix)]
 use std::sync::Arc;
+#[cfg(unix)]
+use std::task::Poll;
 
 #[cfg(unix)]
 use tokio::signal::unix;
@@ -13,37 +17,35 @@ use crate::terminal;
 
 /// SIGHUP, SIGINT and SIGTERM, caught from [`Signals::catch`] on.
 #[cfg(unix)]
-pub(crate) struct Signals {
-    hangup: Option<unix::Signal>,
-    interrupt: Option<unix::Signal>,
-    terminate: Option<unix::Signal>,
-}
+pub(crate) struct Signals(Vec<(unix::Signal, Kind)>);
 
 #[cfg(unix)]
 impl Signals {
     pub(crate) fn catch() -> io::Result<Self> {
-        let catch = |kind: unix::SignalKind| {
-            // `nohup` and background jobs ignore signals on purpose.
-            if is_ignored(kind.as_raw_value()) {
-                Ok(None)
-            } else {
-                listen(kind).map(Some)
-            }
-        };
-        Ok(Self {
-            hangup: catch(unix::SignalKind::hangup())?,
-            interrupt: catch(unix::SignalKind::interrupt())?,
-            terminate: catch(unix::SignalKind::terminate())?,
-        })
+        let all = [
+            (unix::SignalKind::hangup(), Kind::Hangup),
+            (unix::SignalKind::interrupt(), Kind::Interrupted),
+            (unix::SignalKind::terminate(), Kind::Terminated),
+        ];
+        // `nohup` and background jobs ignore signals on purpose.
+        let wanted = all
+            .into_iter()
+            .filter(|(signal, _)| !is_ignored(signal.as_raw_value()));
+        let caught = wanted.map(|(signal, kind)| Ok((listen(signal)?, kind)));
+        caught.collect::<io::Result<_>>().map(Self)
     }
 
     /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Kind {
-        tokio::select! {
-            () = received(&mut self.hangup) => Kind::Hangup,
-            () = received(&mut self.interrupt) => Kind::Interrupted,
-            () = received(&mut self.terminate) => Kind::Terminated,
-        }
+        poll_fn(|context| {
+            let mut signals = self.0.iter_mut();
+            let received = signals.find_map(|(signal, kind)| {
+                let is_received = signal.poll_recv(context).is_ready();
+                is_received.then_some(*kind)
+            });
+            received.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 }
 
@@ -51,14 +53,6 @@ impl Signals {
 #[cfg(unix)]
 fn listen(kind: unix::SignalKind) -> io::Result<unix::Signal> {
     terminal::caught(|| unix::signal(kind)).unwrap_or_else(|why| Err(io::Error::other(why)))
-}
-
-#[cfg(unix)]
-async fn received(signal: &mut Option<unix::Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
-    }
 }
 
 /// Makes a write past the file size limit (`ulimit -f`) fail like one on a full disk. Unless SIGXFSZ is caught, it ends
@@ -79,10 +73,8 @@ pub(crate) fn let_writes_fail() {}
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.unwrap_or(0) >> (signal - 1) & 1 == 1
 }
 
 /// Ctrl-C: Windows has no other signals.

@@ -15,7 +15,6 @@ use crate::cli::SyncArgs;
 use crate::commands::context::Context;
 use crate::commands::messages::{count, issue_warnings};
 use crate::commands::result::SyncResult;
-use crate::commands::runtime::RunEnd;
 use crate::commands::source::ServiceSource;
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
@@ -54,7 +53,7 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
     let is_open = Arc::new(AtomicBool::new(false));
     let opened = Arc::clone(&is_open);
     let args = args.clone();
-    let ended = runtime::until_signal(
+    let signal = runtime::until_signal(
         context,
         async move |context| update_archive(&context, &args, &request, &opened, stopped).await,
         async |kind, signals| {
@@ -68,14 +67,12 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
             }
         },
     )?;
-    match ended {
-        RunEnd::Finished(ended) => ended,
-        // What is not committed is rolled back when the archive is next opened.
-        RunEnd::Signalled(kind) => {
-            terminal::silence();
-            Err(Failure::new(kind, kind.meaning()).into())
-        }
-    }
+    let Some(kind) = signal else {
+        return Ok(());
+    };
+    // What is not committed is rolled back when the archive is next opened.
+    terminal::silence();
+    Err(Failure::new(kind, kind.meaning()).into())
 }
 
 async fn update_archive(
@@ -122,17 +119,16 @@ async fn update_archive(
         let gaps = count(gaps, "gap", "gaps");
         log::warn!("the archive has {gaps}; see `trayscan sync --status`");
     }
-    let version = run
-        .version
-        .as_ref()
-        .map_or_else(String::new, |version| format!("{version}, "));
+    let version = run.version.as_ref().map(|version| format!("{version}, "));
     let since = run
         .range_start
-        .as_deref()
-        .map_or_else(|| "all dates".to_owned(), |start| format!("since {start}"));
+        .as_ref()
+        .map(|start| format!("since {start}"));
     let conclusion = format!(
-        "{} ({since}, {version}{requests}) in `{}`",
+        "{} ({}, {}{requests}) in `{}`",
         describe_counts(&run),
+        since.as_deref().unwrap_or("all dates"),
+        version.unwrap_or_default(),
         args.archive.display(),
     );
     let result = SyncResult::new(run, source.stats.requests.get(), &args.archive);
@@ -212,14 +208,14 @@ fn print_warnings(report: &SyncReport, lenient: bool) {
         log::warn!("the archive has a gap there; only `--api v2` can fill it");
     }
     if report.run.vanished > 0 {
+        let batches = count(report.run.vanished, "batch has", "batches have");
+        let them = if report.run.vanished == 1 {
+            "it"
+        } else {
+            "them"
+        };
         log::warn!(
-            "{} vanished from the service; the archive keeps {}, marked with the time",
-            count(report.run.vanished, "batch has", "batches have"),
-            if report.run.vanished == 1 {
-                "it"
-            } else {
-                "them"
-            }
+            "{batches} vanished from the service; the archive keeps {them}, marked with the time"
         );
     }
 }
