@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use super::messages::{count, data_warnings};
 use super::result::{BatchResult, ResultFile};
 use super::source::{BatchPages, BatchSource};
+use crate::archive::Archive;
 use crate::batch::Zone;
 use crate::batch::date::Clock;
 use crate::batch::filter::Condition;
@@ -93,7 +94,7 @@ impl BatchRequest {
             issues: pages.findings(),
             pages,
             incomplete: source.incomplete(&self.range)?,
-            vanished: source.vanished()?,
+            vanished: source.archive().map_or(Ok(0), Archive::vanished)?,
         })
     }
 
@@ -102,15 +103,13 @@ impl BatchRequest {
         if batches > 0 || !self.args.fail_on_empty {
             return Ok(());
         }
-        let (message, values) = match self.none_match(counts) {
-            Some((message, values)) => (message, values),
-            None => ("no batch matches the selection".to_owned(), None),
-        };
+        let (message, values) = self
+            .none_match(counts)
+            .unwrap_or(("no batch matches the selection".to_owned(), None));
         let values = values.map_or_else(String::new, |values| format!("{values}; "));
-        Err(Failure::new(Kind::Empty, message).hint(format!(
-            "{values}range: {}; `--fail-on-empty` makes this an error",
-            self.range.describe()
-        )))
+        let range = self.range.describe();
+        let hint = format!("{values}range: {range}; `--fail-on-empty` makes this an error");
+        Err(Failure::new(Kind::Empty, message).hint(hint))
     }
 
     /// Returns the result of a command that wrote `files` with this many batches.

@@ -134,17 +134,9 @@ impl BatchSource {
         }
     }
 
-    /// Checks all of an archive, as `verify` does with a file.
-    pub(super) fn check_archive(&self) -> Result<(), Failure> {
-        match &self.origin {
-            BatchOrigin::Archive(archive) => archive.check(),
-            BatchOrigin::Service(_) => Ok(()),
-        }
-    }
-
     /// Says which part of `range` an archive may be missing; `None` if it is complete or the source is a service.
     pub(super) fn incomplete(&self, range: &Range) -> Result<Option<String>, Failure> {
-        let BatchOrigin::Archive(archive) = &self.origin else {
+        let Some(archive) = self.archive() else {
             return Ok(None);
         };
         let coverage = archive.coverage()?;
@@ -162,31 +154,34 @@ impl BatchSource {
             _ if range.start > Some(end) => now,
             _ => end,
         };
-        let since = archive.since()?.second();
+        let since = self.since()?;
         let start = self.limited(range)?.start;
         let needed = Range::between(start, Some(end_needed));
-        let missing: Vec<String> = coverage.missing(&needed).iter().map(describe_gap).collect();
+        let missing = text::join(coverage.missing(&needed).iter().map(describe_gap), ", ");
         let flag = match start {
             Some(start) if Some(start) < since => format!(" --start {}", written(start)),
             None if since.is_some() => " --start DATE".to_owned(),
             _ => String::new(),
         };
+        let path = archive.path().to_string_lossy();
+        let path = text::one_line(&path);
         Ok((!missing.is_empty()).then(|| {
             format!(
-                "the archive is not known to be complete: {}; `trayscan sync {}{flag}` fetches the rest",
-                missing.join(", "),
-                text::one_line(&archive.path().to_string_lossy())
+                "the archive is not known to be complete: {missing}; `trayscan sync {path}{flag}` fetches the rest"
             )
         }))
     }
 
+    /// Returns the first second of an archive that `sync --start` began.
+    fn since(&self) -> Result<Option<i64>, Failure> {
+        let archive = self.archive();
+        archive.map_or(Ok(None), |archive| Ok(archive.since()?.second()))
+    }
+
     /// Returns `range`; an archive that `sync --start` began has nothing before its own start.
     pub(super) fn limited(&self, range: &Range) -> Result<Range, Failure> {
-        let since = match &self.origin {
-            BatchOrigin::Archive(archive) => archive.since()?.second(),
-            BatchOrigin::Service(_) => None,
-        };
         // A range that ends before that stays as it is.
+        let since = self.since()?;
         let since = since.filter(|since| range.end.is_none_or(|end| *since < end));
         let start = range.start.or(since);
         Ok(Range { start, ..*range })
@@ -194,30 +189,17 @@ impl BatchSource {
 
     /// Returns the range in which an archive is known to have all batches; all dates for a service.
     pub(super) fn available_range(&self) -> Result<Range, Failure> {
-        let BatchOrigin::Archive(archive) = &self.origin else {
+        let Some(archive) = self.archive() else {
             return Ok(Range::default());
         };
-        Ok(Range::between(
-            archive.since()?.second(),
-            archive.coverage()?.end(),
-        ))
-    }
-
-    /// Counts the batches of an archive that have vanished from the service.
-    pub(super) fn vanished(&self) -> Result<u64, Failure> {
-        match &self.origin {
-            BatchOrigin::Service(_) => Ok(0),
-            BatchOrigin::Archive(archive) => archive.vanished(),
-        }
+        Ok(Range::between(self.since()?, archive.coverage()?.end()))
     }
 }
 
 fn describe_gap(range: &Range) -> String {
-    let start = range
-        .start
-        .map_or_else(|| "the beginning".to_owned(), written);
-    let end = range.end.map_or_else(|| "now".to_owned(), written);
-    format!("{start} through {end}")
+    let [start, end] = [range.start, range.end].map(|second| second.map(written));
+    let start = start.as_deref().unwrap_or("the beginning");
+    format!("{start} through {}", end.as_deref().unwrap_or("now"))
 }
 
 /// The pages of a source.

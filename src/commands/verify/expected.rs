@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::result::{LakeFiles, ManifestResult, UnknownFields};
 use super::subject::Subject;
+use crate::archive::read_second;
 use crate::batch::digest::{self, no_unknown_fields};
 use crate::batch::filter::{Condition, Sorting};
 use crate::batch::range::Range;
-use crate::batch::{Representation, column_bits, columns_of_bits, find_column, whole_second};
+use crate::batch::{Representation, column_bits, columns_of_bits, find_column};
 use crate::error::Failure;
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
@@ -45,12 +46,10 @@ impl Expected {
             return Err(invalid("it names no fields"));
         }
         let second = |date: &Option<String>| {
-            let second = |date: &String| {
-                date.strip_suffix('Z')
-                    .and_then(whole_second)
-                    .ok_or_else(|| invalid("its dates are invalid"))
-            };
-            date.as_ref().map(second).transpose()
+            let second = date.as_deref().map(read_second);
+            let second =
+                second.map(|second| second.ok_or_else(|| invalid("its dates are invalid")));
+            second.transpose()
         };
         let range = Range {
             start: second(&request.start)?,
@@ -159,9 +158,7 @@ impl Expected {
         let same_digest = match &claim.digest {
             Some(expected) => {
                 *expected == scan.digest.finish()
-                    && claim
-                        .batches
-                        .is_none_or(|count| count == scan.digest.count())
+                    && [None, Some(scan.digest.count())].contains(&claim.batches)
             }
             // The first manifests had only the bytes of each file.
             None => claim.same_bytes == Some(true),
@@ -198,9 +195,8 @@ impl Expected {
         let total = counts.sum::<Option<u64>>();
         if let Some(total) = total.filter(|total| *total != manifest.batches) {
             let batches = manifest.batches;
-            return Some(format!(
-                "the manifest has {batches} batches, but {total} in its files"
-            ));
+            let why = format!("the manifest has {batches} batches, but {total} in its files");
+            return Some(why);
         }
         let [only] = &manifest.files[..] else {
             return None;
@@ -314,12 +310,9 @@ impl Expected {
     /// Returns whether `file` is the one at `path` after both were moved together: the path relative to the manifest's
     /// folder is the end of the path at the export.
     fn has_moved(&self, file: &ManifestFile, path: &Path) -> bool {
-        let folder = self.path.parent().unwrap_or(Path::new(""));
-        let folder = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
+        let folder = self.path.parent();
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
         let (Ok(folder), Ok(path)) = (folder.canonicalize(), path.canonicalize()) else {
             return false;
         };

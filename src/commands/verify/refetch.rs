@@ -30,8 +30,6 @@ fn archive_start(path: &Path) -> Option<i64> {
 /// What to fetch, and from where.
 pub(super) struct Refetch {
     source: BatchSource,
-    /// Whether the source is an archive.
-    is_archive: bool,
     range: Range,
     progress: When,
 }
@@ -54,12 +52,9 @@ impl Refetch {
             && expected.files() > 1
             && file.source.lake().is_none()
         {
+            let (name, files) = (expected.name(), expected.files());
             return Err(Failure::usage(
-                format!(
-                    "the manifest {} lists {} files, and this is only one of them",
-                    expected.name(),
-                    expected.files()
-                ),
+                format!("the manifest {name} lists {files} files, and this is only one of them"),
                 "verify the folder of these files, or this file with the manifest alone",
             )
             .into());
@@ -75,7 +70,6 @@ impl Refetch {
         }
         Ok(Self {
             source,
-            is_archive: args.archive.is_some(),
             range,
             progress: args.progress,
         })
@@ -113,26 +107,18 @@ impl Refetch {
             representation: expected.map_or(Representation::Json, Expected::representation),
         };
         let version = self.fetch(expected, &mut sink).await?;
-        let kind = if self.is_archive {
-            "archive"
-        } else {
-            "service"
-        };
+        let kind = self.source.archive().map_or("service", |_| "archive");
         let detail = format!(" ({}{version})", self.range.describe());
         let batches = sink.digest.count();
         report.compare_unknown_fields(&sink.digest, true);
-        report.other = Some(OtherSide::source(
-            kind,
-            self.source.name(),
-            detail,
-            &sink.digest,
-        ));
+        let name = self.source.name();
+        report.other = Some(OtherSide::source(kind, name, detail, &sink.digest));
         if scan.has_ids() {
             report.add_comparison(sink.comparison, file)?;
         }
         // What SQL queries see of an archive must be true as well.
-        if report.is_equal() {
-            self.source.check_archive()?;
+        if let Some(archive) = self.source.archive().filter(|_| report.is_equal()) {
+            archive.check()?;
         }
         if let Some(incomplete) = self.source.incomplete(&self.range)? {
             log::warn!("{incomplete}");
@@ -156,11 +142,10 @@ impl Refetch {
         sink: &mut ComparingSink,
     ) -> anyhow::Result<String> {
         let source = &self.source;
-        let sorting = expected.and_then(|expected| expected.sorting.clone());
         let limit = expected.and_then(Expected::limit);
         let selection = Selection {
             conditions: expected.map_or_else(Vec::new, |expected| expected.conditions.clone()),
-            sorting,
+            sorting: expected.and_then(|expected| expected.sorting.clone()),
             limit,
             ..Selection::new(&self.range)
         };
@@ -171,15 +156,14 @@ impl Refetch {
         let mut pages = source.pages(self.range, order, lenient)?;
         let ran = source.run(&mut pages, sink, &selection, self.progress, false);
         let counts = ran.await.map_err(|failure| {
-            let pages = source.stats.pages.get();
             let error = anyhow::Error::new(failure);
-            if pages == 0 {
-                return error;
+            match source.stats.pages.get() {
+                0 => error,
+                pages => {
+                    let pages = count(pages, "page", "pages");
+                    error.context(format!("the comparison stopped after {pages}"))
+                }
             }
-            error.context(format!(
-                "the comparison stopped after {}",
-                count(pages, "page", "pages")
-            ))
         })?;
         if counts.conflicts > 0 {
             log::warn!(

@@ -5,7 +5,9 @@ mod json;
 
 use std::fmt::Write as _;
 
-use super::result::{ManifestResult, UnknownFields};
+use serde::{Serialize, Serializer};
+
+use super::result::{ManifestResult, UnknownFields, without_quotes};
 use super::subject::{Subject, brief_list, note_unknown_columns};
 use crate::batch::digest::SetDigest;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, columns_of_bits};
@@ -16,21 +18,30 @@ use crate::terminal;
 use crate::text;
 use crate::verify::{self, Comparison, Differences, FileScan, NameList, Scope};
 
-/// What a file was compared with.
+/// What a file was compared with. Scripts rely on the JSON object.
+#[derive(Serialize)]
 pub(super) struct OtherSide {
-    /// In JSON: `file`, `service` or `archive`.
+    /// `file`, `service` or `archive`.
     kind: &'static str,
+    #[serde(serialize_with = "without_quotes")]
     name: String,
     /// The range and the API version, for the text.
+    #[serde(skip)]
     detail: String,
     batches: u64,
     digest: String,
+    /// Columns that it does not have.
+    #[serde(serialize_with = "by_name")]
+    lacking: Vec<usize>,
     /// Batches that it contains more than once.
     repeated: NameList,
-    /// Columns that it does not have.
-    lacking: Vec<usize>,
     /// Columns that are not fields.
+    #[serde(skip)]
     foreign: Vec<String>,
+}
+
+fn by_name<S: Serializer>(columns: &[usize], serializer: S) -> Result<S::Ok, S::Error> {
+    verify::names(columns).serialize(serializer)
 }
 
 impl OtherSide {
@@ -130,11 +141,8 @@ impl VerifyReport {
 
     /// Notes what contradicts the batches of `scan`, unless only some fields are compared.
     fn check_contradiction(&mut self, name: &str, scan: &FileScan) {
-        let wrong = scan
-            .info
-            .contradiction
-            .as_ref()
-            .filter(|_| !self.is_partial);
+        let wrong = scan.info.contradiction.as_ref();
+        let wrong = wrong.filter(|_| !self.is_partial);
         let wrong = wrong.map(|wrong| format!("{name}: {wrong}"));
         self.contradiction = self.contradiction.take().or(wrong);
     }
@@ -201,11 +209,8 @@ impl VerifyReport {
             return Ok(());
         }
         self.same_batches = comparison.is_equal();
-        let same_columns = self
-            .other
-            .as_ref()
-            .is_none_or(|other| self.same_columns(other));
-        if !self.is_equal() && same_columns {
+        let other = self.other.as_ref();
+        if !self.is_equal() && other.is_none_or(|other| self.same_columns(other)) {
             let layout = file.layout.as_deref();
             self.differences = Some(comparison.differences(&mut file.source, layout)?);
         }
@@ -215,11 +220,8 @@ impl VerifyReport {
     /// Returns the fields that were not compared: those that `--fields` left out or neither side has, and columns that
     /// are not fields.
     fn not_compared(&self) -> Vec<String> {
-        let fields = columns_of_bits(ALL_COLUMNS & !self.scope.columns);
-        let mut names: Vec<String> = verify::names(&fields)
-            .into_iter()
-            .map(ToOwned::to_owned)
-            .collect();
+        let fields = verify::names(&columns_of_bits(ALL_COLUMNS & !self.scope.columns));
+        let mut names: Vec<String> = fields.into_iter().map(ToOwned::to_owned).collect();
         let there = self.other.iter().flat_map(|other| &other.foreign);
         for name in self.foreign.iter().chain(there) {
             if !names.contains(name) {
@@ -240,15 +242,14 @@ impl VerifyReport {
         if !self.foreign.is_empty() && (self.is_partial || is_alone) {
             note_unknown_columns(&self.file, &self.foreign);
         }
-        let of_manifest =
-            manifest.map(|manifest| (format!("the manifest {}", manifest.name), manifest.version));
-        let of_file = self.claim.as_ref();
-        let of_file = of_file.map(|claim| (self.file.clone(), claim.digest_version));
-        for (name, _) in [of_manifest, of_file]
-            .into_iter()
-            .flatten()
-            .filter(|(_, version)| *version == 1)
-        {
+        let of_manifest = manifest.filter(|manifest| manifest.version == 1);
+        let of_manifest = of_manifest.map(|manifest| format!("the manifest {}", manifest.name));
+        let of_file = self
+            .claim
+            .as_ref()
+            .filter(|claim| claim.digest_version == 1);
+        let of_file = of_file.map(|_| self.file.clone());
+        for name in of_manifest.into_iter().chain(of_file) {
             terminal::note(&format!(
                 "{name} has a digest of version 1, which can be forged; export again for version 2"
             ));
@@ -365,6 +366,8 @@ impl VerifyReport {
         let modified = "it was modified after the export: export it again";
         let other_fields = "was it exported with other `--fields`?";
         let same_digest = manifest.digest.as_ref() == Some(&self.digest);
+        let files = manifest.files.as_ref();
+        let has_other_files = files.is_some_and(|files| !files.is_equal());
         let (why, hint) = match manifest.batches {
             _ if !manifest.more.is_empty() => (
                 format!("it has more fields: {}", verify::briefly(&manifest.more)),
@@ -378,16 +381,10 @@ impl VerifyReport {
                 format!("it has unknown columns: {}", brief_list(&manifest.foreign)),
                 other_fields,
             ),
-            _ if manifest
-                .files
-                .as_ref()
-                .is_some_and(|files| !files.is_equal()) =>
-            {
-                (
-                    "its files are not those in the manifest".to_owned(),
-                    modified,
-                )
-            }
+            _ if has_other_files => (
+                "its files are not those in the manifest".to_owned(),
+                modified,
+            ),
             _ if manifest.contradiction.is_some() => (
                 manifest.contradiction.clone().unwrap_or_default(),
                 "the manifest was modified",
@@ -416,37 +413,27 @@ impl VerifyReport {
                 ids,
             ),
         };
-        let message = format!(
-            "{} does not match the manifest {}: {why}",
-            self.file, manifest.name
-        );
+        let (file, name) = (&self.file, &manifest.name);
+        let message = format!("{file} does not match the manifest {name}: {why}");
         Failure::new(Kind::Protocol, message).hint(hint)
     }
 
     fn one_line(&self) -> String {
         let content = self.content(self.batches, &self.digest);
-        let manifest = self
-            .manifest
-            .as_ref()
-            .map(|manifest| format!("the manifest {}", manifest.name));
-        let sides: Vec<String> = manifest
-            .into_iter()
-            .chain(self.other.as_ref().map(OtherSide::in_full))
-            .collect();
-        let line = if sides.is_empty() {
-            format!("{} contains {content}", self.file)
-        } else {
-            format!("{} equals {}: {content}", self.file, sides.join(" and "))
+        let manifest = self.manifest.as_ref();
+        let manifest = manifest.map(|manifest| format!("the manifest {}", manifest.name));
+        let other = self.other.as_ref().map(OtherSide::in_full);
+        let line = match &*text::join(manifest.into_iter().chain(other), " and ") {
+            "" => format!("{} contains {content}", self.file),
+            sides => format!("{} equals {sides}: {content}", self.file),
         };
         format!("{}\n", text::one_line(&line))
     }
 
     fn content(&self, count: u64, digest: &str) -> String {
-        let fields = if self.columns.len() == COLUMNS.len() {
-            String::new()
-        } else {
-            let all = COLUMNS.len();
-            format!(" with {} of {all} fields", self.columns.len())
+        let fields = match (self.columns.len(), COLUMNS.len()) {
+            (some, all) if some == all => String::new(),
+            (some, all) => format!(" with {some} of {all} fields"),
         };
         format!("{}{fields}, set digest {digest}", batches(count))
     }
@@ -458,33 +445,21 @@ impl VerifyReport {
             lines.push('\n');
         };
         let file = &self.file;
-        line(&format!(
-            "{file}: {}",
-            self.content(self.batches, &self.digest)
-        ));
+        let content = self.content(self.batches, &self.digest);
+        line(&format!("{file}: {content}"));
+        let counted = |count: Option<u64>| count.map_or_else(|| "batches".to_owned(), batches);
         if let Some(claim) = &self.claim {
-            let count = claim.batches.map_or_else(|| "batches".to_owned(), batches);
-            line(&format!(
-                "embedded digest: {count}, set digest {}",
-                claim.set_digest
-            ));
+            let (count, digest) = (counted(claim.batches), &claim.set_digest);
+            line(&format!("embedded digest: {count}, set digest {digest}"));
         }
         if let Some(manifest) = &self.manifest {
-            let count = manifest
-                .batches
-                .map_or_else(|| "batches".to_owned(), batches);
+            let (name, count) = (&manifest.name, counted(manifest.batches));
             let digest = manifest.digest.as_deref().unwrap_or("unknown");
-            line(&format!(
-                "manifest {}: {count}, set digest {digest}",
-                manifest.name
-            ));
+            line(&format!("manifest {name}: {count}, set digest {digest}"));
         }
         if let Some(other) = &self.other {
-            line(&format!(
-                "{}: {}",
-                other.in_full(),
-                self.content(other.batches, &other.digest)
-            ));
+            let content = self.content(other.batches, &other.digest);
+            line(&format!("{}: {content}", other.in_full()));
         }
         let name = self.other.as_ref().map_or("", |other| other.name.as_str());
         if let Some(found) = &self.differences {
@@ -505,17 +480,15 @@ impl VerifyReport {
         if let Some(other) = &self.other {
             list(&mut lines, "repeated", &other.repeated, &repeated(name));
         }
-        if let Some(files) = self
-            .manifest
-            .as_ref()
-            .and_then(|manifest| manifest.files.as_ref())
-        {
+        let manifest = self.manifest.as_ref();
+        if let Some(files) = manifest.and_then(|manifest| manifest.files.as_ref()) {
             for (title, listing, meaning) in [
                 ("missing", &files.missing, "in the manifest only"),
                 ("unlisted", &files.unlisted, "not in the manifest"),
                 ("altered", &files.altered, "with other bytes (SHA-256)"),
             ] {
-                list_files(&mut lines, title, listing, meaning);
+                let count = text::count(listing.count, "file", "files");
+                list_with(&mut lines, title, &count, listing, meaning);
             }
         }
         lines
@@ -532,22 +505,15 @@ fn changed_line(change: &verify::BatchDifference) -> String {
 
 /// Adds a list of batches, if there are any.
 fn list(lines: &mut String, title: &str, listing: &NameList, meaning: &str) {
-    let heading = format!("{title}: {}", batches(listing.count));
-    list_with(lines, &heading, listing, meaning);
+    list_with(lines, title, &batches(listing.count), listing, meaning);
 }
 
-/// Adds a list of files, if there are any.
-fn list_files(lines: &mut String, title: &str, listing: &NameList, meaning: &str) {
-    let heading = format!("{title}: {}", text::count(listing.count, "file", "files"));
-    list_with(lines, &heading, listing, meaning);
-}
-
-fn list_with(lines: &mut String, heading: &str, listing: &NameList, meaning: &str) {
+fn list_with(lines: &mut String, title: &str, count: &str, listing: &NameList, meaning: &str) {
     if listing.count == 0 {
         return;
     }
     // Writing to a string cannot fail.
-    let _ = writeln!(lines, "{heading} {}", text::one_line(meaning));
+    let _ = writeln!(lines, "{title}: {count} {}", text::one_line(meaning));
     for id in &listing.ids {
         let _ = writeln!(lines, "  {}", text::one_line(id));
     }

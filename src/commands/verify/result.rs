@@ -1,6 +1,6 @@
 //! How a file or a lake compares with its manifest.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::verify::NameList;
 
@@ -26,31 +26,44 @@ impl UnknownFields {
     }
 }
 
-/// How a file compares with its manifest.
+/// How a file compares with its manifest. Scripts rely on the JSON object.
+#[derive(Serialize)]
 pub(super) struct ManifestResult {
     /// In quotes.
+    #[serde(rename = "file", serialize_with = "without_quotes")]
     pub(super) name: String,
     pub(super) equal: bool,
     /// The expected number; `None` if the manifest has it only for several files together.
     pub(super) batches: Option<u64>,
     pub(super) digest: Option<String>,
+    /// The version of the manifest's digest.
+    #[serde(rename = "digest_version")]
+    pub(super) version: u32,
     /// Whether size and hash are those of the manifest; `None` if one side has none.
     pub(super) same_bytes: Option<bool>,
-    /// A file whose bytes were not compared, because the manifest has no hash of them.
-    pub(super) unhashed: Option<String>,
-    /// How the manifest contradicts itself.
-    pub(super) contradiction: Option<String>,
-    /// Fields that are not in the manifest.
-    pub(super) more: Vec<usize>,
-    /// Fields of the manifest that the file does not have.
-    pub(super) fewer: Vec<usize>,
-    /// Columns that are not fields.
-    pub(super) foreign: Vec<String>,
     pub(super) unknown_fields: UnknownFields,
     /// The files of a lake; `None` for a single file.
     pub(super) files: Option<LakeFiles>,
-    /// The version of the manifest's digest.
-    pub(super) version: u32,
+    /// A file whose bytes were not compared, because the manifest has no hash of them.
+    #[serde(skip)]
+    pub(super) unhashed: Option<String>,
+    /// How the manifest contradicts itself.
+    #[serde(skip)]
+    pub(super) contradiction: Option<String>,
+    /// Fields that are not in the manifest.
+    #[serde(skip)]
+    pub(super) more: Vec<usize>,
+    /// Fields of the manifest that the file does not have.
+    #[serde(skip)]
+    pub(super) fewer: Vec<usize>,
+    /// Columns that are not fields.
+    #[serde(skip)]
+    pub(super) foreign: Vec<String>,
+}
+
+/// Writes a name that is in quotes for people.
+pub(super) fn without_quotes<S: Serializer>(name: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name.trim_matches('`'))
 }
 
 /// The files of a lake compared with those of its manifest.

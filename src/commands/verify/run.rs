@@ -54,10 +54,10 @@ fn check_flags(args: &VerifyArgs) -> Result<(), Failure> {
         args.refetch && secret_files.iter().any(|file| file.as_deref() == Some("-")),
     ];
     if inputs.iter().filter(|input| **input).count() > 1 {
-        return Err(
-            Failure::new(Kind::Usage, "standard input cannot be read twice")
-                .hint("use `-` once, and name a file for the other input"),
-        );
+        return Err(Failure::usage(
+            "standard input cannot be read twice",
+            "use `-` once, and name a file for the other input",
+        ));
     }
     Ok(())
 }
@@ -72,9 +72,8 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
     let fields = fields.map(|fields| column_bits(fields.columns.iter().copied()));
     let manifest = manifest_of(args, storage)?;
-    let expected = manifest.as_deref();
-    let expected = expected
-        .map(|path| Expected::read(path, storage))
+    let expected = manifest
+        .map(|path| Expected::read(&path, storage))
         .transpose()?;
     let refetches = args.refetch || args.archive.is_some();
     if let Some(expected) = &expected
@@ -130,12 +129,9 @@ fn manifest_of(args: &VerifyArgs, storage: &Storage) -> Result<Option<PathBuf>, 
 }
 
 fn no_digest_for(fields: u32, expected: &Expected) -> Failure {
+    let (name, some) = (expected.name(), fields.count_ones());
     Failure::usage(
-        format!(
-            "the manifest {} has one digest for all its fields, not for {} of them",
-            expected.name(),
-            fields.count_ones()
-        ),
+        format!("the manifest {name} has one digest for all its fields, not for {some} of them"),
         "leave out `--fields`, or compare these fields with `--against` or `--service`",
     )
 }

@@ -47,12 +47,8 @@ impl Subject {
             let columns = self.fields.or(scan.columns).unwrap_or(ALL_COLUMNS);
             let claim = scan.info.embedded_digest.as_ref();
             let version = claim.map_or(scope.version, |claim| claim.digest_version);
-            let version = if version == 1 { 1 } else { digest::VERSION };
-            scope = Scope {
-                columns,
-                version,
-                ..scope
-            };
+            scope.columns = columns;
+            scope.version = if version == 1 { 1 } else { digest::VERSION };
             if scope == scan.scope {
                 return Ok(scan);
             }
@@ -70,8 +66,7 @@ pub(super) fn note_unknown_columns(name: &str, columns: &[String]) {
 }
 
 pub(super) fn brief_list(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| text::brief(name)).collect();
-    names.join(", ")
+    text::join(names.iter().map(|name| text::brief(name)), ", ")
 }
 
 /// Warns of oddities in a file that are not a reason to refuse it.
@@ -89,9 +84,8 @@ pub(super) fn warn_of_oddities(name: &str, scan: &FileScan) {
         note_unknown_columns(name, &scan.info.unknown);
     }
     if let Some(why) = &scan.info.unchecked_figures {
-        terminal::note(&format!(
-            "{name}: the sheet `Summary` was not checked: {why}"
-        ));
+        let note = format!("{name}: the sheet `Summary` was not checked: {why}");
+        terminal::note(&note);
     }
     if scan.info.unended {
         log::warn!("{name}: the last line has no line ending; the file may be cut short");

@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::VerifyReport;
-use crate::commands::verify::result::{LakeFiles, UnknownFields};
+use super::{OtherSide, VerifyReport};
+use crate::commands::verify::result::{ManifestResult, UnknownFields};
 use crate::verify::{self, NameList};
 
 impl VerifyReport {
     pub(in crate::commands::verify) fn json(&self) -> impl Serialize {
         let found = self.differences.as_ref();
-        let bare = |name: &str| name.trim_matches('`').to_owned();
         Shape {
             equal: self.is_equal(),
-            file: bare(&self.file),
+            file: self.file.trim_matches('`'),
             batches: self.batches,
             digest: &self.digest,
             digest_version: self.scope.version,
@@ -28,24 +27,8 @@ impl VerifyReport {
                 batches: claim.batches,
                 digest: &claim.set_digest,
             }),
-            manifest: self.manifest.as_ref().map(|manifest| ManifestShape {
-                file: bare(&manifest.name),
-                equal: manifest.equal,
-                batches: manifest.batches,
-                digest: manifest.digest.as_deref(),
-                digest_version: manifest.version,
-                same_bytes: manifest.same_bytes,
-                unknown_fields: manifest.unknown_fields,
-                files: manifest.files.as_ref(),
-            }),
-            against: self.other.as_ref().map(|other| OtherShape {
-                kind: other.kind,
-                name: bare(&other.name),
-                batches: other.batches,
-                digest: &other.digest,
-                lacking: verify::names(&other.lacking),
-                repeated: &other.repeated,
-            }),
+            manifest: self.manifest.as_ref(),
+            against: self.other.as_ref(),
             missing: found.map(|found| &found.missing),
             extra: found.map(|found| &found.extra),
             changed: found.map(|found| ChangedShape {
@@ -65,7 +48,7 @@ impl VerifyReport {
 #[derive(Serialize)]
 struct Shape<'a> {
     equal: bool,
-    file: String,
+    file: &'a str,
     batches: u64,
     digest: &'a str,
     digest_version: u32,
@@ -77,8 +60,8 @@ struct Shape<'a> {
     unknown_fields: UnknownFields,
     repeated: &'a NameList,
     claim: Option<ClaimShape<'a>>,
-    manifest: Option<ManifestShape<'a>>,
-    against: Option<OtherShape<'a>>,
+    manifest: Option<&'a ManifestResult>,
+    against: Option<&'a OtherSide>,
     /// Null if they cannot be listed, or were not looked for.
     missing: Option<&'a NameList>,
     extra: Option<&'a NameList>,
@@ -90,29 +73,6 @@ struct ClaimShape<'a> {
     equal: bool,
     batches: Option<u64>,
     digest: &'a str,
-}
-
-#[derive(Serialize)]
-struct ManifestShape<'a> {
-    file: String,
-    equal: bool,
-    batches: Option<u64>,
-    digest: Option<&'a str>,
-    digest_version: u32,
-    same_bytes: Option<bool>,
-    unknown_fields: UnknownFields,
-    /// Null for a single file.
-    files: Option<&'a LakeFiles>,
-}
-
-#[derive(Serialize)]
-struct OtherShape<'a> {
-    kind: &'static str,
-    name: String,
-    batches: u64,
-    digest: &'a str,
-    lacking: Vec<&'static str>,
-    repeated: &'a NameList,
 }
 
 #[derive(Serialize)]
