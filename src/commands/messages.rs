@@ -23,15 +23,13 @@ pub(super) fn data_warnings(issues: &DataIssues, counts: &Counts, lenient: bool)
 /// Returns warnings about batches that were accepted despite their flaws.
 pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> {
     let absent = columns_of_bits(issues.absent);
-    let absent: Vec<&str> = absent.iter().map(|&column| COLUMNS[column].name).collect();
-    let absent = (!absent.is_empty()).then(|| {
-        let (are, they_count) = match absent.len() {
-            1 => ("is", "it counts"),
-            _ => ("are", "they count"),
-        };
-        let fields = quoted(&absent);
-        format!("{fields} {are} missing in some batches; {they_count} as null")
-    });
+    let fields = quoted(absent.iter().map(|&column| COLUMNS[column].name));
+    let absent = match absent.len() {
+        0 => None,
+        1 => Some("is missing in some batches; it counts as null"),
+        _ => Some("are missing in some batches; they count as null"),
+    };
+    let absent = absent.map(|missing| format!("{fields} {missing}"));
     let flawed = (lenient && issues.flawed > 0).then(|| {
         format!(
             "{} the interface ({} skipped: no valid batch_id); the first: {}",
@@ -40,25 +38,18 @@ pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> 
             issues.example.as_deref().unwrap_or_default(),
         )
     });
-    let crowded = issues
-        .crowded_warning
-        .as_ref()
-        .map(|first| match issues.crowded.len() {
-            0 | 1 => first.clone(),
-            many => format!(
-                "{first}; the same applies to {} more",
-                thousands(many as u64 - 1)
-            ),
-        });
+    let crowded = issues.crowded_warning.as_ref();
+    let crowded = crowded.map(|first| match issues.crowded.len() as u64 {
+        0 | 1 => first.clone(),
+        many => format!("{first}; the same applies to {} more", thousands(many - 1)),
+    });
     absent.into_iter().chain(flawed).chain(crowded).collect()
 }
 
 /// Returns warnings about values that the figures leave out.
 pub(super) fn figure_warnings(total: &Figures) -> Vec<String> {
-    let values = total
-        .metrics()
-        .into_iter()
-        .filter(|(_, metric)| metric.beyond > 0);
+    let values = total.metrics().into_iter();
+    let values = values.filter(|(_, metric)| metric.beyond > 0);
     let values = values.map(|(column, metric)| {
         format!(
             "{} of `{}` {} more than 15 digits before or 10 after the decimal point; treated as missing",
@@ -77,12 +68,8 @@ pub(super) fn figure_warnings(total: &Figures) -> Vec<String> {
 }
 
 /// Lists names, each in quotes.
-pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
-    let names = names.iter();
-    let names: Vec<String> = names
-        .map(|name| format!("`{}`", text::brief(name.as_ref())))
-        .collect();
-    names.join(", ")
+pub(super) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    text::join(names.map(|name| format!("`{}`", text::brief(name))), ", ")
 }
 
 #[cfg(test)]

@@ -18,13 +18,13 @@ use crate::commands::outputs;
 use crate::commands::result::ResultRange;
 use crate::commands::source::BatchSource;
 use crate::error::Failure;
-use crate::export::{Destination, PartitionedWriter, check_folder};
+use crate::export::{Destination, PartitionedWriter, Template, check_folder};
 use crate::formats::{self, Format};
 use crate::secret::conceal_credentials;
 use crate::storage::sqlite::refuse_sidecars;
 use crate::storage::{Compression, Existing, Location, Storage};
 use crate::terminal;
-use crate::text::{one_line, thousands};
+use crate::text::{join, one_line, thousands};
 use crate::verify::Lake;
 
 /// What an export would do.
@@ -122,8 +122,8 @@ fn existing(
         context.settings()?.client_options()?;
         return Ok("not looked up; rows would be added and updated by batch_id".to_owned());
     }
-    if destination.template.is_some() {
-        return existing_files(context, args, request, storage);
+    if let Some(template) = &destination.template {
+        return existing_files(context, args, request, template, storage);
     }
     let existing = storage.check(&destination.place, args.output.no_clobber)?;
     if let (Format::Sqlite, Location::File(path)) = (destination.format, &destination.place) {
@@ -137,14 +137,11 @@ fn existing_files(
     context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
+    template: &Template,
     storage: &Storage,
 ) -> anyhow::Result<String> {
-    let destination = &request.destination;
-    let Some(template) = &destination.template else {
-        return Ok(String::new());
-    };
     PartitionedWriter::check(template, storage)?;
-    if let Location::Object(_) = &destination.place {
+    if let Location::Object(_) = &request.destination.place {
         return Ok(describe(Existing::Unknown));
     }
     if args.output.only_changed {
@@ -153,17 +150,16 @@ fn existing_files(
     // A folder that cannot be read is not a reason to fail.
     let lake = Lake::find(Path::new(&template.text())).ok().flatten();
     let files = lake.map_or_else(Vec::new, |lake| lake.files(storage).unwrap_or_default());
-    Ok(match files.len() as u64 {
-        0 => "no file with such a name".to_owned(),
-        files if args.output.no_clobber => format!(
-            "{} with such a name; the export would fail if it has batches for one of them (`--no-clobber`)",
-            count(files, "file", "files")
-        ),
-        files => format!(
-            "{} with such a name; those of the selected batches would be replaced",
-            count(files, "file", "files")
-        ),
-    })
+    if files.is_empty() {
+        return Ok("no file with such a name".to_owned());
+    }
+    let files = count(files.len() as u64, "file", "files");
+    let then = if args.output.no_clobber {
+        "the export would fail if it has batches for one of them (`--no-clobber`)"
+    } else {
+        "those of the selected batches would be replaced"
+    };
+    Ok(format!("{files} with such a name; {then}"))
 }
 
 /// Says which files `--only-changed` would rewrite.
@@ -174,41 +170,29 @@ fn changed_files(
     storage: &Storage,
 ) -> anyhow::Result<String> {
     let source = BatchSource::open(context, args.source.archive.as_deref())?;
-    let Some(archive) = source.archive() else {
-        return Ok(String::new());
-    };
     let unfinished = lake::unfinished_files(&request.destination, true, storage)?;
-    let complete = source.incomplete(&request.batches.range)?.is_none();
-    let range = source.limited(&request.batches.range)?;
-    let plan = LakePlan::new(
-        args,
-        request,
-        &range,
-        archive,
-        &unfinished,
-        complete,
-        storage,
-    )?;
-    Ok(match plan {
-        LakePlan::UpToDate(manifest) => {
-            let files = count(manifest.files.len() as u64, "file", "files");
-            format!("{files}; nothing has changed")
-        }
-        LakePlan::Update(update) => format!(
-            "{} would be rewritten, and {} kept",
-            count(update.part.names.len() as u64, "file", "files"),
-            thousands(update.part.kept.len() as u64)
-        ),
-        LakePlan::Everything { known } => format!(
-            "{} of an earlier run; all files would be written{}",
-            count(known.len() as u64, "file", "files"),
-            if known.is_empty() {
-                ""
-            } else {
-                ", and earlier ones without batches removed"
+    let files = |files: usize| count(files as u64, "file", "files");
+    Ok(
+        match LakePlan::new(args, request, &source, &unfinished, storage)? {
+            LakePlan::UpToDate(manifest) => {
+                format!("{}; nothing has changed", files(manifest.files.len()))
             }
-        ),
-    })
+            LakePlan::Update(update) => format!(
+                "{} would be rewritten, and {} kept",
+                files(update.part.names.len()),
+                thousands(update.part.kept.len() as u64)
+            ),
+            LakePlan::Everything { known } => format!(
+                "{} of an earlier run; all files would be written{}",
+                files(known.len()),
+                if known.is_empty() {
+                    ""
+                } else {
+                    ", and earlier ones without batches removed"
+                }
+            ),
+        },
+    )
 }
 
 /// Says what is at the name of the manifest; fails if it cannot be written.
@@ -261,12 +245,7 @@ impl ExportPlan {
         if self.r#where.is_empty() {
             lines.push(("where", "all batches".to_owned()));
         }
-        let is_all = self.fields.len() == COLUMNS.len();
-        let is_in_order = COLUMNS
-            .iter()
-            .map(|column| column.name)
-            .eq(self.fields.iter().copied());
-        let fields = if is_all && is_in_order {
+        let fields = if self.fields == COLUMNS.map(|column| column.name) {
             "all".to_owned()
         } else {
             self.fields.join(", ")
@@ -296,16 +275,15 @@ impl ExportPlan {
 
 /// Describes the creation dates that are selected, in UTC.
 fn describe_range(range: &Range) -> String {
-    let start = range.start.map(|start| format!("from {}", written(start)));
-    let not_included = if range.excludes_end {
-        ", not including,"
+    let up_to = if range.excludes_end {
+        "up to, not including,"
     } else {
-        ""
+        "up to"
     };
-    let end = range.end.map(written);
-    let end = end.map(|end| format!("up to{not_included} {end}"));
-    match (start, end) {
-        (None, None) => "all dates".to_owned(),
-        (start, end) => start.into_iter().chain(end).collect::<Vec<_>>().join(" "),
+    let bounds = [("from", range.start), (up_to, range.end)].into_iter();
+    let bounds = bounds.filter_map(|(word, second)| Some(format!("{word} {}", written(second?))));
+    match join(bounds, " ") {
+        all if all.is_empty() => "all dates".to_owned(),
+        bounds => bounds,
     }
 }

@@ -20,6 +20,7 @@ use crate::batch::range::{Range, written};
 use crate::batch::{Batch, COLUMNS, Zone};
 use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::messages::count;
+use crate::commands::source::BatchSource;
 use crate::error::{Failure, Kind};
 use crate::export::manifest::{LakeState, Manifest, ManifestFile, ManifestRequest};
 use crate::export::{Crops, Destination, Pending, Template};
@@ -62,22 +63,25 @@ pub(super) struct LakePart {
 }
 
 impl LakePlan {
-    /// Decides what to write. `range` is what the archive has of the requested one, `unfinished` are the files that a
-    /// killed run left, and `complete` is whether the archive is.
+    /// Decides what to write. `unfinished` are the files that a killed run left.
     pub(super) fn new(
         args: &ExportArgs,
         request: &ExportRequest,
-        range: &Range,
-        archive: &Archive,
+        source: &BatchSource,
         unfinished: &BTreeSet<String>,
-        complete: bool,
         storage: &Storage,
     ) -> Result<Self, Failure> {
         let destination = &request.destination;
-        let (Some(template), Some(path)) = (&destination.template, &destination.manifest) else {
-            let why = "`--only-changed` needs a template and a manifest";
+        let (Some(template), Some(path), Some(archive)) = (
+            &destination.template,
+            &destination.manifest,
+            source.archive(),
+        ) else {
+            let why = "`--only-changed` needs a template, a manifest and an archive";
             return Err(Failure::new(Kind::Internal, why));
         };
+        let range = &source.limited(&request.batches.range)?;
+        let complete = source.incomplete(&request.batches.range)?.is_none();
         let present = LakeSizes::new(template, path, storage)?;
         if present.size(&path.to_string_lossy()).is_none() {
             let known = unfinished.iter().cloned().collect();
@@ -117,15 +121,16 @@ impl LakePlan {
                 terminal::note(&format!("rewriting all files: {reason}"));
                 let others = manifest.files.len() - known.len();
                 if let Some(earlier) = manifest.lake.as_ref().filter(|_| others > 0) {
-                    log::warn!(
-                        "{} still there (`{}`); remove {}, or readers of the folder will see the same batches twice",
-                        count(
-                            others as u64,
-                            "file of an earlier layout is",
-                            "files of an earlier layout are"
-                        ),
+                    let (files, them) = match others {
+                        1 => ("file of an earlier layout is", "it"),
+                        _ => ("files of an earlier layout are", "them"),
+                    };
+                    let (others, template) = (
+                        text::thousands(others as u64),
                         text::one_line(&earlier.template),
-                        if others == 1 { "it" } else { "them" }
+                    );
+                    log::warn!(
+                        "{others} {files} still there (`{template}`); remove {them}, or readers of the folder will see the same batches twice"
                     );
                 }
                 let known = known.into_iter().map(|(name, _)| name);
@@ -175,20 +180,16 @@ pub(super) fn unfinished_files(
     only_changed: bool,
     storage: &Storage,
 ) -> Result<BTreeSet<String>, Failure> {
-    let Some((template, manifest)) = tracked(destination, only_changed) else {
-        return Ok(BTreeSet::new());
-    };
-    let Some((earlier, files)) = Pending::read(manifest, storage)? else {
-        return Ok(BTreeSet::new());
-    };
     // Files of another layout do not concern this run.
-    let Some(folder) = earlier_folder(&earlier, template) else {
-        return Ok(BTreeSet::new());
-    };
-    let named = files.iter();
-    Ok(named
-        .filter_map(|name| renamed(name, &folder, template))
-        .collect())
+    if let Some((template, manifest)) = tracked(destination, only_changed)
+        && let Some((earlier, files)) = Pending::read(manifest, storage)?
+        && let Some(folder) = earlier_folder(&earlier, template)
+    {
+        let named = files.iter();
+        let named = named.filter_map(|name| renamed(name, &folder, template));
+        return Ok(named.collect());
+    }
+    Ok(BTreeSet::new())
 }
 
 /// Returns the folder of the lake as the manifest names it; `None` if its files were named differently.
@@ -215,13 +216,9 @@ fn mismatch(
     let fields = request.fields.columns.iter();
     let fields = fields.map(|&column| COLUMNS[column].name);
     let format = request.destination.format.name();
-    let conditions = manifest.clock().and_then(|clock| {
+    let conditions: Option<Vec<Condition>> = manifest.clock().and_then(|clock| {
         let parse = |text: &String| Condition::parse(text, clock).ok();
-        earlier
-            .conditions
-            .iter()
-            .map(parse)
-            .collect::<Option<Vec<_>>>()
+        earlier.conditions.iter().map(parse).collect()
     });
     let checks = [
         (
@@ -319,17 +316,11 @@ fn plan_update(
     if selects_all && !args.selection.lenient && archive.count()?.0 != search.digest.count() {
         return Ok(Err("the archive does not match its own history"));
     }
-    let ChangeSearch {
-        names,
-        spans,
-        crops,
-        digest,
-        ..
-    } = search;
-    let rows = spans
-        .map(|spans| archive.rows_created(&spans))
-        .transpose()?;
-    let kept = known.iter().filter(|(name, _)| !names.contains(name));
+    let spans = search.spans.as_ref();
+    let rows = spans.map(|spans| archive.rows_created(spans)).transpose()?;
+    let kept = known
+        .iter()
+        .filter(|(name, _)| !search.names.contains(name));
     let kept = kept.map(|(name, file)| ManifestFile {
         path: name.clone(),
         ..(*file).clone()
@@ -337,11 +328,11 @@ fn plan_update(
     Ok(Ok(LakeUpdate {
         part: LakePart {
             kept: kept.collect(),
-            names,
+            names: search.names,
             rows,
         },
-        crops,
-        digest,
+        crops: search.crops,
+        digest: search.digest,
     }))
 }
 
@@ -360,14 +351,8 @@ struct ChangeSearch<'a> {
 
 impl ChangeSearch<'_> {
     fn add(&mut self, difference: &Difference) {
-        let before = difference
-            .before
-            .as_ref()
-            .filter(|batch| self.is_selected(batch));
-        let after = difference
-            .after
-            .as_ref()
-            .filter(|batch| self.is_selected(batch));
+        let [before, after] = [&difference.before, &difference.after]
+            .map(|batch| batch.as_ref().filter(|batch| self.is_selected(batch)));
         if let Some(batch) = before {
             self.digest.remove_kept(batch);
         }
@@ -556,15 +541,11 @@ pub(super) fn warn_of_cut_periods(args: &ExportArgs, request: &ExportRequest, st
             continue;
         };
         // An earlier export of no more than this has no other batches.
-        let had_more = earlier
-            .and_then(|date| read_second(&date))
-            .is_none_or(|had| {
-                if flag == "--start" {
-                    had < second
-                } else {
-                    had > second
-                }
-            });
+        let had = earlier.and_then(|date| read_second(&date));
+        let had_more = had.is_none_or(|had| match flag {
+            "--start" => had < second,
+            _ => had > second,
+        });
         // A file that was written before the end of the range has no later batches.
         let is_old = |file: &Path| {
             let written = file.metadata().and_then(|metadata| metadata.modified());
@@ -652,13 +633,10 @@ impl LakeLock {
         let Ok(open) = Folder::open(folder) else {
             return Ok(None);
         };
-        match open.try_lock() {
-            Err(TryLockError::WouldBlock) => Err(Failure::new(
-                Kind::Locked,
-                format!("another run is writing the lake in `{}`", folder.display()),
-            )
-            .hint("try again when it has finished")),
-            Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(Self { _folder: open })),
+        if let Err(TryLockError::WouldBlock) = open.try_lock() {
+            let message = format!("another run is writing the lake in `{}`", folder.display());
+            return Err(Failure::new(Kind::Locked, message).hint("try again when it has finished"));
         }
+        Ok(Some(Self { _folder: open }))
     }
 }

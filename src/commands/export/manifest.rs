@@ -36,7 +36,7 @@ pub(super) struct ManifestInputs<'a> {
 impl ManifestInputs<'_> {
     pub(super) fn manifest(mut self) -> Result<Manifest, Failure> {
         let timestamp = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
-        let stats = &self.source.stats;
+        let (stats, pages) = (&self.source.stats, &self.received.pages);
         let lake = self.lake()?;
         let mut files = std::mem::take(&mut self.kept);
         files.extend(self.written.iter().map(|written| self.file(written)));
@@ -45,12 +45,8 @@ impl ManifestInputs<'_> {
             trayscan: env!("CARGO_PKG_VERSION").to_owned(),
             complete: self.complete,
             request: self.request()?,
-            version: self
-                .received
-                .pages
-                .version()
-                .map(|version| version.to_string()),
-            windows: self.received.pages.fetched().iter().map(window).collect(),
+            version: pages.version().map(|version| version.to_string()),
+            windows: pages.fetched().iter().map(window).collect(),
             batches: self.digest.count(),
             duplicates_dropped: self.received.counts.duplicates,
             conflicts_dropped: self.received.counts.conflicts,
@@ -91,22 +87,16 @@ impl ManifestInputs<'_> {
     fn request(&self) -> Result<ManifestRequest, Failure> {
         let Self { args, request, .. } = self;
         let range = self.source.limited(&request.batches.range)?;
+        let archive = args.source.archive.as_ref();
+        let fields = request.fields.columns.iter();
         Ok(ManifestRequest {
             base_url: self.source.base_url(),
-            archive: self
-                .args
-                .source
-                .archive
-                .as_ref()
-                .map(|path| path.display().to_string()),
+            archive: archive.map(|path| path.display().to_string()),
             start: range.start.map(written),
             end: range.end.map(written),
             excludes_end: range.excludes_end,
             time_zone: request.batches.zone.name().to_owned(),
-            fields: request
-                .fields
-                .columns
-                .iter()
+            fields: fields
                 .map(|&column| COLUMNS[column].name.to_owned())
                 .collect(),
             conditions: args.selection.conditions.clone(),

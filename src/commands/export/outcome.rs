@@ -83,29 +83,25 @@ pub(super) fn format_warnings(report: &WriterReport, destination: &Destination) 
     let format = destination.format.name();
     let mut warnings: Vec<String> = report.mixed_periods.iter().cloned().collect();
     if !report.left_out.is_empty() {
-        let listed = report.left_out.len().min(formats::LEFT_OUT_LIMIT);
-        let others = if listed < report.left_out.len() {
-            " and others"
-        } else {
-            ""
-        };
-        let fields = quoted(&report.left_out[..listed]);
-        let (the_fields, were) = match report.left_out.len() {
-            1 => ("the field", "it was"),
-            _ => ("the fields", "they were"),
+        let listed = report.left_out.iter().take(formats::LEFT_OUT_LIMIT);
+        let fields = quoted(listed.map(String::as_str));
+        let (the_fields, others, were) = match report.left_out.len() {
+            1 => ("the field", "", "it was"),
+            ..=formats::LEFT_OUT_LIMIT => ("the fields", "", "they were"),
+            _ => ("the fields", " and others", "they were"),
         };
         warnings.push(format!(
             "{format} has no column for {the_fields} {fields}{others}; {were} left out"
         ));
     }
     if report.escaped_cells > 0 {
+        let cells = count(
+            report.escaped_cells,
+            "text cell contains",
+            "text cells contain",
+        );
         warnings.push(format!(
-            "{} control characters that {format} cannot store; they are written as escapes such as \\u{{1}}",
-            count(
-                report.escaped_cells,
-                "text cell contains",
-                "text cells contain"
-            )
+            "{cells} control characters that {format} cannot store; they are written as escapes such as \\u{{1}}"
         ));
     }
     warnings

@@ -7,7 +7,7 @@ use crate::batch::digest::SetDigest;
 use crate::batch::filter::{Fields, Sorting};
 use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::batches::BatchRequest;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::export::Destination;
 use crate::formats::csv::CsvOptions;
 use crate::formats::singer::SingerState;
@@ -28,29 +28,24 @@ impl ExportRequest {
     pub(super) fn new(args: &ExportArgs, zone: Zone) -> Result<Self, Failure> {
         let mut batches = BatchRequest::new(&args.selection, &args.source, zone)?;
         if args.output.only_changed && args.source.archive.is_none() {
-            return Err(Failure::new(Kind::Usage, "`--only-changed` needs `--archive`").hint(
+            return Err(Failure::usage(
+                "`--only-changed` needs `--archive`",
                 "an archive records what has changed: create one with `trayscan sync batches.db`, then add \
                  `--archive batches.db`",
             ));
         }
-        let state = args
-            .output
-            .state
-            .as_deref()
-            .map(SingerState::read)
-            .transpose()?;
+        let state = args.output.state.as_deref();
+        let state = state.map(SingerState::read).transpose()?;
         if let Some(state) = &state {
             let lookback = args.output.lookback.unwrap_or(LOOKBACK);
             batches.range = batches.range.continued(state.start(lookback))?;
         }
+        let fields = args.fields.as_deref();
         Ok(Self {
             state,
             batches,
             destination: Destination::new(&args.output)?,
-            fields: args
-                .fields
-                .as_deref()
-                .map_or_else(|| Ok(Fields::all()), Fields::parse)?,
+            fields: fields.map_or_else(|| Ok(Fields::all()), Fields::parse)?,
             sorting: args.sort.as_deref().map(Sorting::parse).transpose()?,
         })
     }

@@ -71,45 +71,28 @@ async fn export(
     let context = &context.with_storage(storage);
     let storage = &context.storage;
     let source = BatchSource::open(context, args.source.archive.as_deref())?;
-    let mut lock = destination
-        .lake_folder()
-        .as_deref()
-        .map(LakeLock::take)
-        .transpose()?;
+    let folder = destination.lake_folder();
+    let take_lock = || folder.as_deref().map(LakeLock::take).transpose();
+    let mut lock = take_lock()?;
     let unfinished = lake::unfinished_files(destination, args.output.only_changed, storage)?;
-    let plan = match source.archive() {
-        Some(archive) if args.output.only_changed => {
-            let complete = source.incomplete(&request.batches.range)?.is_none();
-            Some(LakePlan::new(
-                args,
-                request,
-                &source.limited(&request.batches.range)?,
-                archive,
-                &unfinished,
-                complete,
-                storage,
-            )?)
-        }
-        _ => None,
+    let plan = if args.output.only_changed {
+        LakePlan::new(args, request, &source, &unfinished, storage)?
+    } else {
+        LakePlan::Everything { known: Vec::new() }
     };
-    if let Some(LakePlan::UpToDate(manifest)) = &plan {
-        return up_to_date(args, request, &source, manifest, storage);
-    }
     let (update, known) = match plan {
-        Some(LakePlan::Update(update)) => (Some(*update), Vec::new()),
-        Some(LakePlan::Everything { known }) => (None, known),
-        _ => (None, Vec::new()),
+        LakePlan::Update(update) => (Some(*update), Vec::new()),
+        LakePlan::Everything { known } => (None, known),
+        LakePlan::UpToDate(manifest) => {
+            return up_to_date(args, request, &source, &manifest, storage);
+        }
     };
     lake::warn_of_cut_periods(args, request, storage);
     let pending = pending_list(args, destination, unfinished, &known, update.as_ref())?;
     let opened = OpenOutputs::new(args, request, context, &source, update, pending)?;
     if let Some(None) = lock {
         // The folder did not exist before this run.
-        lock = destination
-            .lake_folder()
-            .as_deref()
-            .map(LakeLock::take)
-            .transpose()?;
+        lock = take_lock()?;
     }
     let (conclusion, result) = opened.run(args, request, &source, known).await?;
     drop(lock);
@@ -335,8 +318,9 @@ impl OpenOutputs {
             None => (None, known, digest),
         };
         let mut removed = 0;
+        let only_changed = args.output.only_changed;
         if let (Some(template), true) = (&destination.template, self.manifest.is_some()) {
-            if args.output.only_changed {
+            if only_changed {
                 let others = lake::remove_others(template, known, &written, storage);
                 removed = others.context(
                     "the new files were written, but a file without batches could not be removed",
@@ -351,7 +335,6 @@ impl OpenOutputs {
             }
             let kept = kept.iter().flatten().map(|file| file.path.clone());
             let files = written.iter().map(|file| file.path.clone()).chain(kept);
-            let only_changed = args.output.only_changed;
             lake::warn_of_strays(template, &files.collect(), only_changed, storage);
         }
         let warnings = received.warn(format_warnings(&report, destination));
@@ -377,13 +360,10 @@ impl OpenOutputs {
                 warnings,
                 complete: received.incomplete.is_none(),
             };
-            let written = inputs
-                .manifest()
-                .and_then(|manifest| draft.write(&manifest));
+            let manifest = inputs.manifest();
+            let written = manifest.and_then(|manifest| draft.write(&manifest));
             written.context("the export was written, but its manifest was not")?;
-            let finished =
-                lake::remove_pending_list(destination, args.output.only_changed, &places, storage);
-            finished.context(
+            lake::remove_pending_list(destination, only_changed, &places, storage).context(
                 "everything was written, but the list of pending changes could not be removed",
             )?;
         }
@@ -458,15 +438,9 @@ fn writer_options(
 
 /// Returns the filters and the limit as the user wrote them.
 fn filters(args: &ExportArgs) -> Vec<String> {
-    let sorted = args
-        .sort
-        .as_ref()
-        .map_or_else(String::new, |order| format!(" by {order}"));
+    let sorted = args.sort.as_ref().map(|order| format!(" by {order}"));
+    let sorted = sorted.unwrap_or_default();
     let limit = args.limit.map(|limit| format!("the first {limit}{sorted}"));
-    args.selection
-        .conditions
-        .iter()
-        .cloned()
-        .chain(limit)
-        .collect()
+    let conditions = args.selection.conditions.iter().cloned();
+    conditions.chain(limit).collect()
 }
