@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::model::{ArgValues, CommandModel, OptionModel, condition_fields, plain};
+use crate::text::join;
 
 /// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
@@ -21,11 +22,7 @@ fn options(commands: &[CommandModel]) -> String {
     for command in commands {
         let names = |keep: &dyn Fn(&OptionModel) -> bool| {
             let kept = command.options.iter().filter(|option| keep(option));
-            let names: Vec<&str> = kept
-                .flat_map(|option| &option.names)
-                .map(String::as_str)
-                .collect();
-            names.join(" ")
+            join(kept.flat_map(|option| &option.names), " ")
         };
         // An option that needs `=` never takes the next word.
         let takes_next = |option: &OptionModel, is_optional: bool| {
@@ -40,7 +37,7 @@ fn options(commands: &[CommandModel]) -> String {
             names(&|_| true),
             names(&|option| takes_next(option, false)),
             names(&|option| takes_next(option, true)),
-            plain(&command.subcommands).join(" "),
+            plain(&command.subcommands),
         );
     }
     text + "    esac\n}\n\n"
@@ -65,11 +62,10 @@ fn values(commands: &[CommandModel]) -> String {
         let is_same = offered.len() == 1;
         for (offer, commands) in offered {
             let patterns = commands.iter().map(|command| format!("'{command} {name}'"));
-            let patterns: Vec<String> = patterns.collect();
             let pattern = if is_same {
                 format!("*' {name}'")
             } else {
-                patterns.join(" | ")
+                join(patterns, " | ")
             };
             let _ = writeln!(text, "        {pattern}) {offer} ;;");
         }
@@ -94,15 +90,11 @@ fn offer(values: &ArgValues) -> String {
         ArgValues::Nothing => ":".to_owned(),
         ArgValues::Files => "_trayscan_files".to_owned(),
         ArgValues::Folders => "_trayscan_files -d".to_owned(),
-        ArgValues::Words(words) => format!("_trayscan_offer {}", plain(words).join(" ")),
-        ArgValues::List(words) => format!("_trayscan_list {}", plain(words).join(" ")),
+        ArgValues::Words(words) => format!("_trayscan_offer {}", plain(words)),
+        ArgValues::List(words) => format!("_trayscan_list {}", plain(words)),
         ArgValues::Condition => {
-            let (fields, booleans) = condition_fields();
-            format!(
-                "_trayscan_condition '{}' '{}'",
-                fields.join(" "),
-                booleans.join(" ")
-            )
+            let [fields, booleans] = condition_fields();
+            format!("_trayscan_condition '{fields}' '{booleans}'")
         }
         ArgValues::Command(kind) => format!("_trayscan_lines {kind}"),
     }

@@ -1,10 +1,12 @@
 //! The script for fish.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::model::{
     ArgValues, CommandModel, OptionModel, ValueModel, Word, condition_fields, plain,
 };
+use crate::text::join;
 
 /// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
@@ -14,8 +16,8 @@ pub(super) fn script(commands: &[CommandModel]) -> String {
         script,
         "# Commands that have subcommands, and options that have a value.\n\
          set -g __trayscan_parents {}\nset -g __trayscan_valued {}\n\n",
-        parents(commands).join(" "),
-        valued(commands).join(" "),
+        parents(commands),
+        valued(commands),
     );
     script.push_str(include_str!("functions.fish"));
     for command in commands {
@@ -41,28 +43,28 @@ pub(super) fn script(commands: &[CommandModel]) -> String {
     script + "\n"
 }
 
-/// Returns the commands that have subcommands, other than the program itself.
-fn parents(commands: &[CommandModel]) -> Vec<&str> {
-    let parents = commands
-        .iter()
-        .filter(|command| !command.subcommands.is_empty() && !command.path.is_empty());
-    parents.map(|command| command.path.as_str()).collect()
+/// Lists the commands that have subcommands, other than the program itself.
+fn parents(commands: &[CommandModel]) -> String {
+    let is_parent =
+        |command: &&CommandModel| !command.subcommands.is_empty() && !command.path.is_empty();
+    join(
+        commands
+            .iter()
+            .filter(is_parent)
+            .map(|command| &command.path),
+        " ",
+    )
 }
 
-/// Returns the options whose value is the next word.
-fn valued(commands: &[CommandModel]) -> Vec<&str> {
+/// Lists the options whose value is the next word.
+fn valued(commands: &[CommandModel]) -> String {
     let options = commands.iter().flat_map(|command| &command.options);
     let valued = options.filter(|option| {
         let value = option.value.as_ref();
         value.is_some_and(|value| !value.needs_equals && !value.is_optional)
     });
-    let mut names: Vec<&str> = valued
-        .flat_map(|option| &option.names)
-        .map(String::as_str)
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let names: BTreeSet<&String> = valued.flat_map(|option| &option.names).collect();
+    join(names, " ")
 }
 
 fn option(option: &OptionModel) -> String {
@@ -93,13 +95,11 @@ fn argument(value: &ValueModel) -> String {
                 "" => word.clone(),
                 help => format!("{word}\\t'{}'", quoted(help)),
             });
-            let words: Vec<String> = words.collect();
-            format!("-f -a '{}'", quoted(&words.join(" ")))
+            format!("-f -a '{}'", quoted(&join(words, " ")))
         }
-        ArgValues::List(words) => format!("-f -a '(__trayscan_list {})'", plain(words).join(" ")),
+        ArgValues::List(words) => format!("-f -a '(__trayscan_list {})'", plain(words)),
         ArgValues::Condition => {
-            let (fields, booleans) = condition_fields();
-            let [fields, booleans] = [fields, booleans].map(|names| names.join(" "));
+            let [fields, booleans] = condition_fields();
             format!("-f -a '(__trayscan_condition \"{fields}\" \"{booleans}\")'")
         }
         ArgValues::Command(kind) => format!("-f -a '(__trayscan_lines {kind})'"),

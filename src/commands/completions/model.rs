@@ -4,10 +4,11 @@ use clap::builder::ValueRange;
 use clap::{Arg, ArgAction, ValueHint};
 
 use crate::batch::date::period_words;
-use crate::batch::{COLUMNS, FieldType};
+use crate::batch::{COLUMNS, Column, FieldType};
 use crate::cli;
 use crate::config::SETTINGS;
 use crate::server::faults;
+use crate::text::join;
 
 /// A command with its options.
 pub(super) struct CommandModel {
@@ -66,19 +67,18 @@ impl Word {
     }
 }
 
-/// Returns the words without their meanings.
-pub(super) fn plain(words: &[Word]) -> Vec<&str> {
-    words.iter().map(|word| word.word.as_str()).collect()
+/// Lists the words without their meanings.
+pub(super) fn plain(words: &[Word]) -> String {
+    join(words.iter().map(|word| &word.word), " ")
 }
 
 /// Returns the fields for `--where`: those that are compared with a value, and those that are true or false.
-pub(super) fn condition_fields() -> (Vec<&'static str>, Vec<&'static str>) {
-    let name = |is_boolean: bool| {
+pub(super) fn condition_fields() -> [String; 2] {
+    [false, true].map(|is_boolean| {
         let columns = COLUMNS.iter();
         let columns = columns.filter(|column| (column.kind == FieldType::Boolean) == is_boolean);
-        columns.map(|column| column.name).collect()
-    };
-    (name(false), name(true))
+        join(columns.map(|column| column.name), " ")
+    })
 }
 
 /// Returns all commands, the program itself first.
@@ -92,26 +92,19 @@ pub(super) fn commands() -> Vec<CommandModel> {
 }
 
 fn add(command: &clap::Command, path: &str, commands: &mut Vec<CommandModel>) {
-    let shown = || command.get_arguments().filter(|arg| !arg.is_hide_set());
-    let subcommands = || {
-        let all = command.get_subcommands();
-        all.filter(|subcommand| !subcommand.is_hide_set())
-    };
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let (positionals, options): (Vec<&Arg>, Vec<&Arg>) = shown.partition(|arg| arg.is_positional());
+    let subcommands = command.get_subcommands();
+    let subcommands = subcommands.filter(|subcommand| !subcommand.is_hide_set());
+    let subcommands: Vec<&clap::Command> = subcommands.collect();
+    let word = |command: &clap::Command| Word::new(command.get_name(), text(command.get_about()));
     commands.push(CommandModel {
         path: path.to_owned(),
-        options: shown()
-            .filter(|arg| !arg.is_positional())
-            .map(option)
-            .collect(),
-        positionals: shown()
-            .filter(|arg| arg.is_positional())
-            .map(value)
-            .collect(),
-        subcommands: subcommands()
-            .map(|subcommand| Word::new(subcommand.get_name(), text(subcommand.get_about())))
-            .collect(),
+        options: options.into_iter().map(option).collect(),
+        positionals: positionals.into_iter().map(value).collect(),
+        subcommands: subcommands.iter().copied().map(word).collect(),
     });
-    for subcommand in subcommands() {
+    for subcommand in subcommands {
         let path = format!("{path} {}", subcommand.get_name());
         add(subcommand, path.trim_start(), commands);
     }
@@ -158,16 +151,15 @@ fn values(arg: &Arg) -> ArgValues {
     match (arg.get_value_hint(), arg.get_id().as_str()) {
         (ValueHint::FilePath | ValueHint::AnyPath, _) => ArgValues::Files,
         (ValueHint::DirPath, _) => ArgValues::Folders,
-        (_, "fields") => ArgValues::List(fields(&["", "-"], "")),
-        (_, "sort") => ArgValues::List([fields(&[""], ""), fields(&[""], ":desc")].concat()),
+        (_, "fields") => ArgValues::List([fields("", ""), fields("-", "")].concat()),
+        (_, "sort") => ArgValues::List([fields("", ""), fields("", ":desc")].concat()),
         (_, "key") => ArgValues::Words(keys()),
         (_, "profile") => ArgValues::Command("profiles"),
         (_, "time_zone") => ArgValues::Command("time-zones"),
-        (_, "faults") => ArgValues::Words(
-            faults::words()
-                .map(|(word, help)| Word::new(word, help))
-                .collect(),
-        ),
+        (_, "faults") => {
+            let words = faults::words().map(|(word, help)| Word::new(word, help));
+            ArgValues::Words(words.collect())
+        }
         _ => match value_name(arg).as_str() {
             "EXPR" => ArgValues::Condition,
             "DATE" | "PERIOD" => {
@@ -186,15 +178,10 @@ fn keys() -> Vec<Word> {
     keys.chain([default]).collect()
 }
 
-/// Returns the fields with each of these before them, and this after them.
-fn fields(before: &[&str], after: &str) -> Vec<Word> {
-    let with = |before: &&str| {
-        let before = (*before).to_owned();
-        COLUMNS
-            .iter()
-            .map(move |column| Word::new(format!("{before}{}{after}", column.name), column.label))
-    };
-    before.iter().flat_map(with).collect()
+/// Returns the fields, with this before and after each.
+fn fields(before: &str, after: &str) -> Vec<Word> {
+    let word = |column: &Column| Word::new(format!("{before}{}{after}", column.name), column.label);
+    COLUMNS.iter().map(word).collect()
 }
 
 fn text(styled: Option<&clap::builder::StyledStr>) -> String {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::model::{
     ArgValues, CommandModel, OptionModel, ValueModel, Word, condition_fields, plain,
 };
+use crate::text::join;
 
 /// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
@@ -73,24 +74,20 @@ fn subcommands(command: &CommandModel) -> String {
 
 fn option(option: &OptionModel) -> String {
     let value = option.value.as_ref();
-    let names: Vec<String> = option
-        .names
-        .iter()
-        .map(|name| match value {
-            None => name.clone(),
-            Some(value) if value.needs_equals => format!("{name}=-"),
-            Some(_) if name.starts_with("--") => format!("{name}="),
-            Some(_) => format!("{name}+"),
-        })
-        .collect();
+    let names = option.names.iter().map(|name| match value {
+        None => name.clone(),
+        Some(value) if value.needs_equals => format!("{name}=-"),
+        Some(_) if name.starts_with("--") => format!("{name}="),
+        Some(_) => format!("{name}+"),
+    });
     let before = if option.is_repeatable {
         "'*'".to_owned()
     } else {
         format!("'({})'", option.names.join(" "))
     };
-    let names = match &names[..] {
-        [one] => one.clone(),
-        several => format!("{{{}}}", several.join(",")),
+    let names = match names.len() {
+        1 => names.collect(),
+        _ => format!("{{{}}}", join(names, ",")),
     };
     let help = quoted(&escaped(&option.help, &['[', ']', ':']));
     let value = value.map_or_else(String::new, |value| {
@@ -112,27 +109,23 @@ fn offer(values: &ArgValues) -> String {
         ArgValues::Files => "_files".to_owned(),
         ArgValues::Folders => "_files -/".to_owned(),
         ArgValues::Words(words) if words.iter().any(|word| word.word.contains(':')) => {
-            call("_trayscan_words", &plain(words).join(" "))
+            call("_trayscan_words", &plain(words))
         }
         ArgValues::Words(words) if words.iter().all(|word| word.help.is_empty()) => {
-            format!("({})", plain(words).join(" "))
+            format!("({})", plain(words))
         }
         ArgValues::Words(words) => {
             let described = words.iter().map(|Word { word, help }| {
                 let help = escaped(help, &['"', ':', '(', ')', '$', '`']);
                 format!("{word}\\:\"{help}\"")
             });
-            let described: Vec<String> = described.collect();
-            format!("(({}))", described.join(" "))
+            format!("(({}))", join(described, " "))
         }
-        ArgValues::List(words) => call("_trayscan_list", &plain(words).join(" ")),
+        ArgValues::List(words) => call("_trayscan_list", &plain(words)),
         ArgValues::Condition => {
-            let (fields, booleans) = condition_fields();
-            let [fields, booleans] = [fields, booleans].map(|names| names.join(" "));
-            call(
-                "_trayscan_condition",
-                &format!("\"{fields}\" \"{booleans}\""),
-            )
+            let [fields, booleans] = condition_fields();
+            let arguments = format!("\"{fields}\" \"{booleans}\"");
+            call("_trayscan_condition", &arguments)
         }
         ArgValues::Command(kind) => call("_trayscan_lines", kind),
     }
