@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::archive::{Archive, ArchiveChange};
 use crate::batch::range::written;
 use crate::cli::ListFormat;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::storage::{Compression, EncodedOutput, Escapes, Location, Storage};
 use crate::terminal;
 
@@ -102,7 +102,12 @@ impl List {
     fn new(format: ListFormat, storage: &Storage) -> Result<Self, Failure> {
         let mut output = storage.create(&Location::Stdout, Compression::None, false)?;
         Ok(match format {
-            ListFormat::Text | ListFormat::Prometheus => return Err(unsupported()),
+            ListFormat::Text | ListFormat::Prometheus => {
+                return Err(Failure::usage(
+                    "`--changes` supports only table, json, ndjson and csv",
+                    "text and prometheus are for `--status`",
+                ));
+            }
             ListFormat::Table => Self::Table(vec![NAMES.map(str::to_owned).to_vec()]),
             ListFormat::Json => {
                 output.escape_on_terminal(Escapes::IndentedJson);
@@ -118,11 +123,9 @@ impl List {
             ListFormat::Csv => {
                 output.escape_on_terminal(Escapes::Text);
                 // An empty list also has a header.
-                let mut csv = csv::WriterBuilder::new()
-                    .has_headers(false)
-                    .from_writer(output);
-                let written = csv.write_record(NAMES);
-                written.map_err(csv_failure)?;
+                let mut csv = csv::WriterBuilder::new();
+                let mut csv = csv.has_headers(false).from_writer(output);
+                csv.write_record(NAMES).map_err(csv_failure)?;
                 Self::Csv(Box::new(csv))
             }
         })
@@ -188,11 +191,6 @@ impl List {
         };
         output.publish().map(drop)
     }
-}
-
-fn unsupported() -> Failure {
-    let message = "`--changes` supports only table, json, ndjson and csv";
-    Failure::new(Kind::Usage, message).hint("text and prometheus are for `--status`")
 }
 
 /// Converts an error of the list as CSV. A closed pipe is recognised by the underlying I/O error.

@@ -8,10 +8,12 @@ use crate::batch::range::written;
 
 impl Status {
     pub(super) fn to_json(&self) -> StatusJson<'_> {
-        let interval = |start: Option<i64>, end: i64| Interval {
+        let interval = |(start, end): (Option<i64>, i64)| Interval {
             from: start.map(written),
             through: written(end),
         };
+        let (spans, gaps) = (self.coverage.spans().iter(), self.coverage.gaps(self.since));
+        let gaps = gaps.into_iter();
         StatusJson {
             archive: self.path.display().to_string(),
             base_url: self.owner.as_ref().map(|owner| owner.base_url.as_str()),
@@ -19,18 +21,8 @@ impl Status {
             batches: self.batches,
             vanished: self.vanished,
             since: self.since.map(written),
-            covered: self
-                .coverage
-                .spans()
-                .iter()
-                .map(|span| interval(span.start, span.end))
-                .collect(),
-            gaps: self
-                .coverage
-                .gaps(self.since)
-                .into_iter()
-                .map(|(start, end)| interval(start, end))
-                .collect(),
+            covered: spans.map(|span| interval((span.start, span.end))).collect(),
+            gaps: gaps.map(interval).collect(),
             runs: &self.runs,
             failed_runs: &self.failed_runs,
         }

@@ -11,11 +11,8 @@ const KILLED: i64 = 137;
 impl Status {
     /// Returns the metrics that have a value. The path is a label: one machine may have several archives.
     pub(super) fn to_prometheus(&self) -> String {
-        let archive = std::path::absolute(&self.path);
-        let archive = archive.map_or_else(
-            |_| self.path.display().to_string(),
-            |path| path.display().to_string(),
-        );
+        let archive = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let archive = escaped(&archive.display().to_string());
         let last_success = self.last_complete_run.as_ref();
         let last_run = self.last_ended_run.as_ref();
         let gaps = self.coverage.gaps(self.since).len();
@@ -51,7 +48,6 @@ impl Status {
                 i64::try_from(gaps).ok(),
             ),
         ];
-        let archive = escaped(&archive);
         let mut text = String::new();
         for (name, help, value) in metrics {
             let Some(value) = value else { continue };

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
 
 use super::data::Status;
-use crate::archive::Span;
+use crate::archive::{Span, read_second};
 use crate::batch::range::written;
 use crate::commands::messages::count;
 use crate::terminal;
@@ -44,18 +44,18 @@ impl Status {
     }
 
     fn complete(&self) -> String {
-        let gaps = self.coverage.gaps(self.since).len() as u64;
-        let start = self.since.map_or_else(
-            || "from the beginning".to_owned(),
-            |since| format!("from {}", written(since)),
-        );
-        match self.coverage.end() {
-            None => "nothing yet".to_owned(),
-            Some(end) if gaps > 0 => {
+        let Some(end) = self.coverage.end().map(written) else {
+            return "nothing yet".to_owned();
+        };
+        let start = self
+            .since
+            .map_or_else(|| "the beginning".to_owned(), written);
+        match self.coverage.gaps(self.since).len() as u64 {
+            0 => format!("from {start} through {end}"),
+            gaps => {
                 let gaps = count(gaps, "gap", "gaps");
-                format!("{start} through {}, except for {gaps}", written(end))
+                format!("from {start} through {end}, except for {gaps}")
             }
-            Some(end) => format!("{start} through {}", written(end)),
         }
     }
 
@@ -72,25 +72,16 @@ impl Status {
         };
         for month in &months {
             let name = month.format("%Y-%m").to_string();
-            let days: String = (0..31)
-                .map_while(|day| month.checked_add_days(chrono::Days::new(day)))
-                .map(|day| {
-                    if day.month() == month.month() {
-                        self.mark(day, now)
-                    } else {
-                        ' '
-                    }
-                })
-                .collect();
+            let days = month.iter_days().take(31).map(|day| match day.month() {
+                other if other != month.month() => ' ',
+                _ => self.mark(day, now),
+            });
+            let days: String = days.collect();
             let _ = writeln!(text, "{name}  {days}  {:>7}", count_of(&name));
         }
         let first = first.format("%Y-%m").to_string();
-        let earlier: u64 = self
-            .months
-            .iter()
-            .filter(|(month, _)| *month < first)
-            .map(|(_, count)| count)
-            .sum();
+        let earlier = self.months.iter().filter(|(month, _)| *month < first);
+        let earlier: u64 = earlier.map(|(_, count)| count).sum();
         if earlier > 0 {
             let _ = writeln!(text, "earlier  {:31}  {earlier:>7}", "");
         }
@@ -103,44 +94,27 @@ impl Status {
             let date = DateTime::from_timestamp(second, 0)?.date_naive();
             date.with_day(1)
         };
-        let last = self
-            .coverage
-            .end()
-            .unwrap_or(now)
-            .max(now.min(self.newest()));
-        let Some(last) = month_of(last) else {
-            return Vec::new();
-        };
+        let end = self.coverage.end().unwrap_or(now);
+        let last = month_of(end.max(now.min(self.newest())));
         let named = |name: &str| NaiveDate::parse_from_str(&format!("{name}-01"), "%Y-%m-%d").ok();
         let oldest = self.months.iter().find_map(|(month, _)| named(month));
         let since = self.since.and_then(month_of);
-        let Some(first) = since.into_iter().chain(oldest).min() else {
+        let first = since.into_iter().chain(oldest).min();
+        let (Some(first), Some(last)) = (first, last) else {
             return Vec::new();
         };
-        let most = last
-            .checked_sub_months(Months::new(MONTHS - 1))
-            .unwrap_or(first);
-        let mut month = first.max(most);
-        let mut months = Vec::new();
-        while month <= last {
-            months.push(month);
-            let Some(next) = month.checked_add_months(Months::new(1)) else {
-                break;
-            };
-            month = next;
-        }
-        months
+        let most = last.checked_sub_months(Months::new(MONTHS - 1));
+        let first = first.max(most.unwrap_or(first));
+        let next = |month: &NaiveDate| month.checked_add_months(Months::new(1));
+        let months = std::iter::successors(Some(first), next);
+        months.take_while(|month| *month <= last).collect()
     }
 
     /// Returns a time near the end of the month of the newest batch.
     fn newest(&self) -> i64 {
-        let newest = self
-            .months
-            .last()
-            .map(|(month, _)| format!("{month}-28T00:00:00Z"));
-        newest
-            .and_then(|newest| crate::archive::read_second(&newest))
-            .unwrap_or(0)
+        let newest = self.months.last();
+        let newest = newest.and_then(|(month, _)| read_second(&format!("{month}-28T00:00:00Z")));
+        newest.unwrap_or(0)
     }
 
     fn mark(&self, day: NaiveDate, now: i64) -> char {
