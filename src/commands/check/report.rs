@@ -1,13 +1,16 @@
 //! The results of `check`: one line per step as it ends, or one JSON object at the end.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cli::ReportFormat;
 use crate::error::{self, Failure};
 use crate::probe::TopicAnswer;
 use crate::secret::conceal;
 use crate::terminal;
-use crate::text;
+use crate::text::one_line;
 
 /// One step.
 #[derive(Serialize)]
@@ -20,59 +23,14 @@ struct CheckStep {
     hint: Option<String>,
 }
 
-/// One question of the probe.
-#[derive(Serialize)]
-struct ProbeLine {
-    id: String,
-    question: String,
-    known: bool,
-    answer: String,
-    evidence: Vec<String>,
-}
-
-impl ProbeLine {
-    /// Conceals secrets in an answer: the service may have put anything into it.
-    fn new(answer: &TopicAnswer) -> Self {
-        let shown = |text: &String| conceal(text).into_owned();
-        Self {
-            id: answer.topic.id(),
-            question: answer.topic.name(),
-            known: answer.known,
-            answer: shown(&answer.answer),
-            evidence: answer.evidence.iter().map(shown).collect(),
-        }
-    }
-
-    fn text(&self) -> String {
-        let mark = if self.known { "found " } else { "open  " };
-        let mut text = format!(
-            "{mark}  {:21}  {}\n",
-            self.question,
-            text::one_line(&self.answer)
-        );
-        for line in &self.evidence {
-            text += "          ";
-            text += &text::one_line(line);
-            text.push('\n');
-        }
-        text
-    }
-}
-
-/// The answers of the probe so far.
-#[derive(Default)]
-struct ProbeResults {
-    answers: Vec<ProbeLine>,
-    requests: u64,
-}
-
 /// The results so far.
 pub(crate) struct CheckResults {
     format: ReportFormat,
     /// What to say if a step failed.
     verdict: &'static str,
     steps: Vec<CheckStep>,
-    probe: Option<ProbeResults>,
+    /// The answers of the probe so far, and the number of its requests; `None` without a probe.
+    probe: Option<(Vec<Value>, u64)>,
     /// The failed steps that matter, and why each failed.
     failures: Vec<(&'static str, anyhow::Error)>,
 }
@@ -115,14 +73,13 @@ impl CheckResults {
         failure: Failure,
         matters: bool,
     ) -> anyhow::Result<()> {
+        let found = conceal(&failure.with_causes()).into_owned();
         let error = anyhow::Error::new(failure);
-        let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-        let hint = error::hint_of(&error).map(String::from);
         self.add(CheckStep {
             name: step,
             ok: false,
-            found: conceal(&causes.join(": ")).into_owned(),
-            hint,
+            found,
+            hint: error::hint_of(&error).map(String::from),
         })?;
         if matters {
             self.failures.push((step, error));
@@ -133,17 +90,12 @@ impl CheckResults {
     fn add(&mut self, step: CheckStep) -> anyhow::Result<()> {
         if self.is_printed() {
             let mark = if step.ok { "ok    " } else { "FAILED" };
-            let mut line = format!(
-                "{mark}  {:12}  {}\n",
-                step.name,
-                text::one_line(&step.found)
-            );
+            let mut line = format!("{mark}  {:12}  {}\n", step.name, one_line(&step.found));
             if let Some(hint) = &step.hint {
                 let indent = " ".repeat(22);
-                line += &indent;
-                line += "hint: ";
-                line += &hint.replace('\n', &format!("\n{indent}"));
-                line.push('\n');
+                let hint = hint.replace('\n', &format!("\n{indent}"));
+                // Writing to a string cannot fail, here and below.
+                let _ = writeln!(line, "{indent}hint: {hint}");
             }
             terminal::print(&line)?;
         }
@@ -153,22 +105,36 @@ impl CheckResults {
 
     /// Starts the section of the probe.
     pub(super) fn begin_probe(&mut self) -> anyhow::Result<()> {
-        self.probe = Some(ProbeResults::default());
+        self.probe = Some((Vec::new(), 0));
         self.print_text("\nWhat the interface leaves open:\n\n")
     }
 
+    /// Adds an answer, with secrets concealed: the service may have put anything into it.
     pub(super) fn add_answer(&mut self, answer: &TopicAnswer) -> anyhow::Result<()> {
-        let line = ProbeLine::new(answer);
-        self.print_text(&line.text())?;
-        self.probe.get_or_insert_default().answers.push(line);
+        let shown = |text: &String| conceal(text).into_owned();
+        let (question, found) = (answer.topic.name(), shown(&answer.answer));
+        let evidence: Vec<String> = answer.evidence.iter().map(shown).collect();
+        let mark = if answer.known { "found " } else { "open  " };
+        let mut text = format!("{mark}  {question:21}  {}\n", one_line(&found));
+        for line in &evidence {
+            let _ = writeln!(text, "          {}", one_line(line));
+        }
+        self.print_text(&text)?;
+        self.probe.get_or_insert_default().0.push(json!({
+            "id": answer.topic.id(),
+            "question": question,
+            "known": answer.known,
+            "answer": found,
+            "evidence": evidence,
+        }));
         Ok(())
     }
 
     pub(super) fn end_probe(&mut self, requests: u64) -> anyhow::Result<()> {
-        let probe = self.probe.get_or_insert_default();
-        probe.requests = requests;
-        let known = probe.answers.iter().filter(|answer| answer.known).count();
-        let all = probe.answers.len();
+        let (answers, sent) = self.probe.get_or_insert_default();
+        *sent = requests;
+        let known = answers.iter().filter(|answer| answer["known"] == true);
+        let (known, all) = (known.count(), answers.len());
         let requests = match requests {
             1 => "1 read-only request".to_owned(),
             requests => format!("{requests} read-only requests"),
@@ -198,9 +164,9 @@ impl CheckResults {
 
     pub(super) fn finish(self) -> anyhow::Result<()> {
         let mut report = self.report();
-        if let Some(probe) = &self.probe {
-            report["probe"] = serde_json::to_value(&probe.answers)?;
-            report["probe_requests"] = probe.requests.into();
+        if let Some((answers, requests)) = &self.probe {
+            report["probe"] = answers.clone().into();
+            report["probe_requests"] = (*requests).into();
         }
         if self.format == ReportFormat::Json {
             terminal::print_json(&report)?;
@@ -213,8 +179,8 @@ impl CheckResults {
     }
 
     /// Returns the steps, for programs.
-    pub(crate) fn report(&self) -> serde_json::Value {
-        serde_json::json!({"ok": self.failures.is_empty(), "steps": self.steps})
+    pub(crate) fn report(&self) -> Value {
+        json!({"ok": self.failures.is_empty(), "steps": self.steps})
     }
 
     /// Returns the final error, if one of these steps failed and matters. The first decides the exit code.

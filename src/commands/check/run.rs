@@ -39,16 +39,12 @@ async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
     let source = match ServiceSource::open(context) {
         Ok(source) => source,
         Err(error) => {
-            let kind = error::kind_of(&error);
-            let hint = error::hint_of(&error)
-                .unwrap_or("see `trayscan config show`")
-                .to_owned();
-            let failure = Failure::new(kind, "the settings are incomplete or invalid")
-                .hint(hint)
-                .caused_by(error);
-            results.failed("settings", failure, true)?;
+            let why = "the settings are incomplete or invalid";
+            let hint = error::hint_of(&error).unwrap_or("see `trayscan config show`");
+            let failure = Failure::new(error::kind_of(&error), why).hint(hint);
+            results.failed("settings", failure.caused_by(error), true)?;
             if args.probe {
-                skip_probe(&mut results, "the settings are incomplete or invalid")?;
+                skip_probe(&mut results, why)?;
             }
             return results.finish();
         }
@@ -61,11 +57,9 @@ async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
     let origins = [from(&settings.base_url), from(&settings.client_id)];
     let missing = check_service(&source, &origins, &mut results).await?;
     match missing {
-        Some(missing) if args.probe => probe(&source, missing, &mut results).await?,
-        None if args.probe => {
-            skip_probe(&mut results, "there is no connection to the service")?;
-        }
-        _ => {}
+        _ if !args.probe => {}
+        Some(missing) => probe(&source, missing, &mut results).await?,
+        None => skip_probe(&mut results, "there is no connection to the service")?,
     }
     results.finish()
 }
@@ -218,9 +212,8 @@ impl VersionCheck<'_> {
         version: Version,
     ) -> anyhow::Result<()> {
         if self.api == Api::Auto && version == Version::V2 && error.is_missing() {
-            return self
-                .results
-                .ok(step, format!("not available ({error}): v1 is used"));
+            let found = format!("not available ({error}): v1 is used");
+            return self.results.ok(step, found);
         }
         // Without v2, its step succeeds as well, because v1 is used.
         let v2_works = self.results.succeeded("batches v2") && self.missing[Version::V2].is_none();
@@ -231,9 +224,8 @@ impl VersionCheck<'_> {
             (Api::V1, Version::V2) | (Api::V2, Version::V1) => false,
         };
         if !matters && error.is_missing() {
-            return self
-                .results
-                .ok(step, format!("not available ({error}), and not needed"));
+            let found = format!("not available ({error}), and not needed");
+            return self.results.ok(step, found);
         }
         self.results.failed(step, error.into(), matters)
     }
@@ -259,12 +251,10 @@ fn report_no_connection(
 ) -> anyhow::Result<()> {
     match error.fault {
         Fault::Connection(_) | Fault::TimedOut(_) => {
-            let failure = Failure::new(
-                error::Kind::Unavailable,
-                format!("{base_url} cannot be reached"),
-            )
-            .hint("check the base URL, the network, and any proxy (HTTPS_PROXY)")
-            .caused_by(error);
+            let message = format!("{base_url} cannot be reached");
+            let failure = Failure::new(error::Kind::Unavailable, message)
+                .hint("check the base URL, the network, and any proxy (HTTPS_PROXY)")
+                .caused_by(error);
             results.failed("connection", failure, true)
         }
         Fault::Tls(_) => {
@@ -356,8 +346,6 @@ fn report_clock(results: &mut CheckResults, clock: Option<SystemTime>) -> anyhow
     log::warn!(
         "the clock of this machine is {difference} {which} that of the service; relative dates are off by as much"
     );
-    results.ok(
-        "clock",
-        format!("{difference} {which} the clock of the service"),
-    )
+    let found = format!("{difference} {which} the clock of the service");
+    results.ok("clock", found)
 }

@@ -2,7 +2,7 @@
 
 use crate::client::BaseUrl;
 use crate::config::{Origin, SecretSource, Setting, Settings};
-use crate::error::{self, Failure, Kind};
+use crate::error::{self, Failure};
 use crate::secret::Secret;
 use crate::terminal;
 
@@ -120,8 +120,7 @@ fn missing(what: &str, hint: &str) -> Failure {
     } else {
         "there is no terminal to ask for it"
     };
-    let message = format!("{what} is missing, and {why}");
-    Failure::new(Kind::Usage, message).hint(hint)
+    Failure::usage(format!("{what} is missing, and {why}"), hint)
 }
 
 fn ended() -> Failure {
@@ -132,7 +131,6 @@ fn ended() -> Failure {
 }
 
 fn unreadable(error: std::io::Error) -> Failure {
-    Failure::new(Kind::Usage, "cannot read the answer")
-        .caused_by(error)
-        .hint("pass `--base-url`, `--client-id` and `--client-secret-file` instead")
+    let hint = "pass `--base-url`, `--client-id` and `--client-secret-file` instead";
+    Failure::usage("cannot read the answer", hint).caused_by(error)
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::answers::is_given;
 use crate::client::Credentials;
 use crate::config::{self, ConfigDocument, Origin, SecretSource, Settings};
@@ -79,8 +81,9 @@ impl NewProfile {
         })
     }
 
-    /// Saves both files, or none. Other changes that were made to the config file meanwhile are kept.
-    pub(super) fn save(self, storage: &Storage) -> Result<SavedProfile, Failure> {
+    /// Saves both files, or none. Other changes that were made to the config file meanwhile are kept. Returns what to tell
+    /// people, and adds what was saved to `report`.
+    pub(super) fn save(self, storage: &Storage, report: &mut Value) -> Result<String, Failure> {
         let _lock = storage.lock_private(self.document.path())?;
         let document = self.changed()?;
         let Self {
@@ -107,12 +110,11 @@ impl NewProfile {
         // The config file last: it must not refer to a secret that is not there.
         let files: Vec<PrivateFile> = secret.into_iter().chain(changed).collect();
         storage.replace_private(&files)?;
-        Ok(SavedProfile {
-            message,
-            profile: name,
-            config,
-            secret_file,
-        })
+        report["profile"] = name.into();
+        report["config"] = config.into();
+        // Null if it stays where the profile had it.
+        report["client_secret_file"] = secret_file.into();
+        Ok(message)
     }
 
     /// Returns the newest config file with the change.
@@ -130,17 +132,6 @@ impl NewProfile {
         document.set_missing_default_profile(&self.name);
         Ok(document)
     }
-}
-
-/// What was saved.
-pub(super) struct SavedProfile {
-    /// For people.
-    pub(super) message: String,
-    pub(super) profile: String,
-    /// The path of the config file.
-    pub(super) config: String,
-    /// The path of the file with the secret, unless it stays where the profile had it.
-    pub(super) secret_file: Option<String>,
 }
 
 /// The longest name of a profile in a file name, in bytes.
