@@ -32,16 +32,20 @@ fn command_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     program.build();
     let command = match subcommand {
         None => program,
-        Some(name) => program
-            .find_subcommand(name)
-            .with_context(|| format!("no command `{name}`"))?
-            .clone(),
+        Some(name) => {
+            let command = program.find_subcommand(name);
+            command
+                .with_context(|| format!("no command `{name}`"))?
+                .clone()
+        }
     };
     let examples = command.get_after_help().map(ToString::to_string);
     let title = command.get_display_name().unwrap_or("trayscan").to_owned();
     let is_serve = subcommand == Some("serve");
     let is_export = subcommand == Some("export");
-    let environment = environment(&command, subcommand);
+    let mut environment = Vec::new();
+    collect_variables(&command, &mut environment);
+    environment.extend(applying(&VARIABLES, subcommand));
     let nested = nested_commands(&command);
     let usage = command.clone().render_usage().to_string();
     let command = command.mut_args(name_aliases);
@@ -99,10 +103,8 @@ fn synopsis(usage: &str) -> String {
     section.control("SH", ["SYNOPSIS"]);
     for line in usage.trim_start_matches("Usage:").lines() {
         let words: Vec<_> = line.split_whitespace().collect();
-        let names = words
-            .iter()
-            .take_while(|word| !word.starts_with(['[', '<']));
-        let count = names.count();
+        let is_name = |word: &&&str| !word.starts_with(['[', '<']);
+        let count = words.iter().take_while(is_name).count();
         section.text([
             bold(words[..count].join(" ")),
             roman(format!(" {}", words[count..].join(" "))),
@@ -261,22 +263,12 @@ const FILES: [Entry; 9] = [
 /// Returns the entries for the page of `subcommand`.
 fn applying(entries: &[Entry], subcommand: Option<&str>) -> Vec<(String, String)> {
     let applies = |commands: &[&str]| subcommand.is_none_or(|name| commands.contains(&name));
-    entries
-        .iter()
-        .filter(|(.., commands)| applies(commands))
-        .map(|(term, meaning, _)| ((*term).to_owned(), (*meaning).to_owned()))
-        .collect()
+    let entries = entries.iter().filter(|(.., commands)| applies(commands));
+    let text = |(term, meaning, _): &Entry| ((*term).to_owned(), (*meaning).to_owned());
+    entries.map(text).collect()
 }
 
-/// Returns the environment variables that `command` and its subcommands read, each once.
-fn environment(command: &clap::Command, subcommand: Option<&str>) -> Vec<(String, String)> {
-    let mut variables = Vec::new();
-    collect_variables(command, &mut variables);
-    variables.extend(applying(&VARIABLES, subcommand));
-    variables
-}
-
-/// Adds the variables that set options of `command` and its subcommands.
+/// Adds the variables that set options of `command` and its subcommands, each once.
 fn collect_variables(command: &clap::Command, variables: &mut Vec<(String, String)>) {
     for arg in command.get_arguments() {
         let (Some(variable), Some(long)) = (arg.get_env(), arg.get_long()) else {
@@ -309,16 +301,14 @@ fn see_also(subcommand: Option<&str>) -> String {
         Some("config") => "check(1) login(1) config(5)",
         Some(_) => "",
     };
-    let commands: Vec<String> = match subcommand {
+    let mut pages = match subcommand {
         None => cli::PAGES
             .map(|page| format!("trayscan-{page}(1)"))
             .to_vec(),
         Some(_) => vec!["trayscan(1)".to_owned()],
     };
-    let related = related
-        .split_whitespace()
-        .map(|page| format!("trayscan-{page}"));
-    let pages: Vec<String> = commands.into_iter().chain(related).collect();
+    let related = related.split_whitespace();
+    pages.extend(related.map(|page| format!("trayscan-{page}")));
     let mut section = Roff::new();
     section.control("SH", ["SEE ALSO"]);
     let mut words = Vec::new();

@@ -13,7 +13,7 @@ use super::{desktop, outputs, runtime};
 use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
 use crate::batch::{COLUMNS, SCANNED_BY, Zone};
 use crate::cli::ReportArgs;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::export::Template;
 use crate::fetch::DataIssues;
 use crate::pipeline::Counts;
@@ -43,15 +43,17 @@ impl ReportRequest {
     fn new(args: &ReportArgs, zone: Zone) -> Result<Self, Failure> {
         let batches = BatchRequest::new(&args.selection, &args.source, zone)?;
         if args.title.trim().is_empty() {
-            return Err(Failure::new(Kind::Usage, "`--title` is empty")
-                .hint("give a title, or leave out `--title` to use \"Tray scans\""));
+            return Err(Failure::usage(
+                "`--title` is empty",
+                "give a title, or leave out `--title` to use \"Tray scans\"",
+            ));
         }
         let location = location(args.output.as_deref())?;
         if args.open && !matches!(location, Location::File(_)) {
-            return Err(
-                Failure::new(Kind::Usage, "`--open` needs a file on this machine")
-                    .hint("name one with `-o report.html`"),
-            );
+            return Err(Failure::usage(
+                "`--open` needs a file on this machine",
+                "name one with `-o report.html`",
+            ));
         }
         Ok(Self {
             location,
@@ -94,17 +96,17 @@ fn location(output: Option<&Path>) -> Result<Location, Failure> {
             ));
         }
         if Template::parse(path)?.is_some() {
-            return Err(
-                Failure::new(Kind::Usage, format!("`{name}`: a report is one file")).hint(
-                    "name one file; choose its batches with `--start`, `--end` and `--where`",
-                ),
-            );
+            return Err(Failure::usage(
+                format!("`{name}`: a report is one file"),
+                "name one file; choose its batches with `--start`, `--end` and `--where`",
+            ));
         }
     }
     let extension = output.and_then(Path::extension);
     let extension = extension.map(|extension| extension.to_string_lossy().to_lowercase());
     if extension.is_some_and(|extension| OTHER_EXTENSIONS.contains(&extension.as_str())) {
-        return Err(Failure::new(Kind::Usage, "a report is an HTML file").hint(
+        return Err(Failure::usage(
+            "a report is an HTML file",
             "use a name that ends in .html; `trayscan export` writes other formats, and a browser can print the page as PDF",
         ));
     }
@@ -210,34 +212,33 @@ fn noticed(
     odd_images: u64,
     incomplete: Option<String>,
 ) -> Vec<(u64, String)> {
-    let message = |number: u64, one: &str, many: &str| {
-        (number > 0).then(|| (number, if number == 1 { one } else { many }.to_owned()))
-    };
-    let mut noticed: Vec<(u64, String)> = [
-        message(
+    let found = [
+        (
             counts.conflicts,
             "batch arrived again with different content; the first version counts",
             "batches arrived again with different content; the first version counts",
         ),
-        message(
+        (
             issues.skipped,
             "batch has no valid batch_id and is not in the report",
             "batches have no valid batch_id and are not in the report",
         ),
-        message(
+        (
             issues.flawed - issues.skipped,
             "batch breaks the interface; values that cannot be read count as missing",
             "batches break the interface; values that cannot be read count as missing",
         ),
-        message(
+        (
             odd_images,
             "batch has a number of images that cannot be used and counts as 0 in the weighted means",
             "batches have a number of images that cannot be used and counts as 0 in the weighted means",
         ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    noticed.extend(incomplete.map(|warning| (1, format!("warning: {warning}"))));
-    noticed
+    ];
+    let found = found.into_iter().filter(|(number, ..)| *number > 0);
+    let found = found.map(|(number, one, many)| {
+        let words = if number == 1 { one } else { many };
+        (number, words.to_owned())
+    });
+    let incomplete = incomplete.map(|warning| (1, format!("warning: {warning}")));
+    found.chain(incomplete).collect()
 }

@@ -12,7 +12,7 @@ use super::source::BatchSource;
 use super::{alarms, outputs, runtime};
 use crate::analysis::summary::{self, SummaryData, TableStyle};
 use crate::cli::{FailOn, OutputArgs, SummaryArgs, SummaryFormat};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::export::Destination;
 use crate::formats::{Format, detect};
 use crate::storage::Escapes;
@@ -37,30 +37,24 @@ fn check_by(args: &SummaryArgs) -> Result<(), Failure> {
     let by = &args.by;
     let repeated = (1..by.len()).find(|&index| by[..index].contains(&by[index]));
     repeated.map_or(Ok(()), |index| {
-        let name = by[index].name();
-        Err(
-            Failure::new(Kind::Usage, format!("`--by` names `{name}` twice"))
-                .hint("name each field once"),
-        )
+        let message = format!("`--by` names `{}` twice", by[index].name());
+        Err(Failure::usage(message, "name each field once"))
     })
 }
 
 /// Decides where to write the summary, and in which format.
 fn destination(args: &SummaryArgs) -> Result<(Destination, SummaryFormat), Failure> {
-    let usage = |message: String| Failure::new(Kind::Usage, message);
-    let path = args
-        .output
-        .as_deref()
-        .filter(|path| *path != Path::new("-"));
+    let path = args.output.as_deref();
+    let path = path.filter(|path| *path != Path::new("-"));
     let format_of_name = path.and_then(format_of_name);
     let format = match (args.format, path) {
         (None, None) => Some(SummaryFormat::Table),
         (None, Some(path)) if format_of_name.is_none() && path.extension().is_some() => {
             let path = path.display();
-            return Err(usage(format!(
-                "cannot tell the format of the summary from the name `{path}`"
-            ))
-            .hint("add `--format`, or use a name that ends in .json, .csv or .txt (also with .gz or .zst)"));
+            return Err(Failure::usage(
+                format!("cannot tell the format of the summary from the name `{path}`"),
+                "add `--format`, or use a name that ends in .json, .csv or .txt (also with .gz or .zst)",
+            ));
         }
         (given, _) => given.or(format_of_name),
     };
@@ -75,9 +69,10 @@ fn destination(args: &SummaryArgs) -> Result<(Destination, SummaryFormat), Failu
         ..OutputArgs::default()
     })?;
     if destination.template.is_some() {
-        let name = destination.name();
-        return Err(usage(format!("{name}: a summary is one file"))
-            .hint("name one file, and group with `--by`"));
+        return Err(Failure::usage(
+            format!("{}: a summary is one file", destination.name()),
+            "name one file, and group with `--by`",
+        ));
     }
     Ok((destination, format.unwrap_or(SummaryFormat::Table)))
 }
@@ -125,17 +120,13 @@ async fn summarise(
     received.refuse_empty()?;
 
     let targets = &context.settings()?.targets;
-    if let Some(history) = data
-        .history
-        .as_ref()
-        .filter(|_| args.fail_on.contains(&FailOn::Target))
-    {
+    let history = data.history.as_ref();
+    if let Some(history) = history.filter(|_| args.fail_on.contains(&FailOn::Target)) {
         for (meant, crop) in history.crops_meant(targets) {
             log::warn!("no batch has the crop in `[targets.{meant:?}]`; did you mean {crop:?}?");
         }
     }
-    let newest = data.history.as_ref();
-    let newest = newest.and_then(|history| history.judge(targets));
+    let newest = history.and_then(|history| history.judge(targets));
     let newest = newest.as_ref();
     let is_too_large = data.is_too_large;
     let sums = data.groups.finish();
@@ -156,12 +147,8 @@ async fn summarise(
     let published = output.publish()?;
 
     received.warn(figure_warnings(&sums.total.figures));
-    if written.hidden_columns > 0 {
-        let columns = count(
-            written.hidden_columns as u64,
-            "more column does",
-            "more columns do",
-        );
+    if let hidden @ 1.. = written.hidden_columns as u64 {
+        let columns = count(hidden, "more column does", "more columns do");
         terminal::note(&format!(
             "{columns} not fit; widen the terminal, or use `-o` or `-f json` to get all"
         ));
