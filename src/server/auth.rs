@@ -31,10 +31,10 @@ pub(crate) struct ExpectedCredentials {
 
 impl ExpectedCredentials {
     /// Compares both in constant time. Digests make the lengths equal.
-    fn matches(&self, client_id: &str, client_secret: &str) -> bool {
+    fn matches(&self, given: &Self) -> bool {
         let digest = |text: &str| Sha256::digest(text.as_bytes());
-        let same_id = digest(&self.client_id).ct_eq(&digest(client_id));
-        let same_secret = digest(&self.client_secret).ct_eq(&digest(client_secret));
+        let same_id = digest(&self.client_id).ct_eq(&digest(&given.client_id));
+        let same_secret = digest(&self.client_secret).ct_eq(&digest(&given.client_secret));
         (same_id & same_secret).into()
     }
 }
@@ -96,17 +96,14 @@ pub(super) fn read_form(
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
-    let content_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let essence = content_type
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default();
-    essence
-        .trim()
-        .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    let content_type = headers.get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let essence = content_type.and_then(|value| value.split(';').next());
+    essence.is_some_and(|essence| {
+        essence
+            .trim()
+            .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    })
 }
 
 /// The valid tokens.
@@ -116,9 +113,7 @@ fn is_form(headers: &HeaderMap) -> bool {
 pub(super) struct IssuedTokens {
     credentials: ExpectedCredentials,
     ttl: Duration,
-    uses: Option<u32>,
-    shared: bool,
-    send_expiry: bool,
+    faults: Faults,
     tokens: Mutex<TokenTable>,
 }
 
@@ -146,13 +141,11 @@ impl IssuedTokens {
     /// The maximum number of stored tokens. Beyond it the oldest is removed, to limit memory.
     const MAX_TOKENS: usize = 100_000;
 
-    pub(super) fn new(credentials: ExpectedCredentials, ttl: Duration, faults: &Faults) -> Self {
+    pub(super) fn new(credentials: ExpectedCredentials, ttl: Duration, faults: Faults) -> Self {
         Self {
             credentials,
             ttl,
-            uses: faults.token_uses,
-            shared: faults.tokens_shared,
-            send_expiry: faults.expires_in,
+            faults,
             tokens: Mutex::default(),
         }
     }
@@ -163,25 +156,18 @@ impl IssuedTokens {
         version: ApiVersion,
         credentials: &ExpectedCredentials,
     ) -> ServerResponse {
-        if !self
-            .credentials
-            .matches(&credentials.client_id, &credentials.client_secret)
-        {
-            return ServerResponse::error(
-                StatusCode::UNAUTHORIZED,
-                "Unknown client_id or wrong client_secret",
-            );
+        if !self.credentials.matches(credentials) {
+            let detail = "Unknown client_id or wrong client_secret";
+            return ServerResponse::error(StatusCode::UNAUTHORIZED, detail);
         }
         let Ok(token) = random_secret() else {
-            return ServerResponse::error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "Cannot generate a token",
-            );
+            let detail = "Cannot generate a token";
+            return ServerResponse::error(StatusCode::SERVICE_UNAVAILABLE, detail);
         };
         self.store(version, &token);
         let mut body = json!({ "access_token": token });
         // Other fields of the token response: not shown (interface, section 4).
-        if self.send_expiry {
+        if self.faults.expires_in {
             body["token_type"] = "bearer".into();
             body["expires_in"] = self.ttl.as_secs().into();
         }
@@ -194,10 +180,8 @@ impl IssuedTokens {
         let mut tokens = self.tokens.lock();
         let tokens = &mut *tokens;
         while let Some(oldest) = tokens.by_age.front() {
-            let expired = tokens
-                .grants
-                .get(oldest)
-                .is_none_or(|grant| grant.is_expired(now));
+            let grant = tokens.grants.get(oldest);
+            let expired = grant.is_none_or(|grant| grant.is_expired(now));
             if !expired && tokens.by_age.len() < Self::MAX_TOKENS {
                 break;
             }
@@ -205,15 +189,12 @@ impl IssuedTokens {
             tokens.by_age.pop_front();
         }
         let digest = Sha256::digest(token.as_bytes()).into();
-        let expires = now.checked_add(self.ttl);
-        tokens.grants.insert(
-            digest,
-            TokenGrant {
-                version,
-                expires,
-                uses_left: self.uses,
-            },
-        );
+        let grant = TokenGrant {
+            version,
+            expires: now.checked_add(self.ttl),
+            uses_left: self.faults.token_uses,
+        };
+        tokens.grants.insert(digest, grant);
         tokens.by_age.push_back(digest);
     }
 
@@ -229,7 +210,8 @@ impl IssuedTokens {
             return false;
         };
         // Whether versions share tokens: not shown (interface, section 5, rule 5).
-        if grant.is_expired(Instant::now()) || (grant.version != version && !self.shared) {
+        let is_foreign = grant.version != version && !self.faults.tokens_shared;
+        if grant.is_expired(Instant::now()) || is_foreign {
             return false;
         }
         match &mut grant.uses_left {

@@ -54,10 +54,8 @@ impl BatchHandler {
         if count > limit {
             if let Some(Excess::Refuse(status)) = excess {
                 let msg = format!("More than {limit} batches in this range");
-                return Err(ServerResponse::refusal(
-                    status,
-                    Invalid::new("too_many", ["query", "start_date"], msg),
-                ));
+                let field = Invalid::new("too_many", ["query", "start_date"], msg);
+                return Err(ServerResponse::refusal(status, field));
             }
             count = limit;
         }
@@ -173,10 +171,9 @@ impl BatchHandler {
         if !invalid.is_empty() {
             return Err(ServerResponse::invalid(&invalid));
         }
-        if dates
-            .iter()
-            .any(|(_, given, in_cursor)| given.is_some() && given != in_cursor)
-        {
+        let differs =
+            |(_, given, in_cursor): &(_, Option<i64>, _)| given.is_some() && given != in_cursor;
+        if dates.iter().any(differs) {
             return Err(self.bad_cursor("This next_token belongs to another range"));
         }
         Ok(())
@@ -256,9 +253,8 @@ impl<'a> RangeSelection<'a> {
     fn text(&self, positions: Range<usize>) -> Vec<BodyPart> {
         if self.handler.faults.order == BatchOrder::OldestFirst {
             let start = self.batches.start;
-            let slices = self
-                .catalog
-                .slices(start + positions.start..start + positions.end);
+            let batches = start + positions.start..start + positions.end;
+            let slices = self.catalog.slices(batches);
             return slices.into_iter().map(BodyPart::from).collect();
         }
         let batches: Vec<usize> = positions.map(|position| self.at(position)).collect();
@@ -272,9 +268,8 @@ impl<'a> RangeSelection<'a> {
             if !parts.is_empty() {
                 parts.push(literal(","));
             }
-            let catalog = Arc::clone(self.catalog);
             parts.push(BodyPart::Gathered {
-                catalog,
+                catalog: Arc::clone(self.catalog),
                 batches: batches.to_vec(),
             });
         }

@@ -52,19 +52,16 @@ impl Catalog {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let mut segments: Vec<(usize, Segment)> = thread::scope(|scope| {
             // If no more threads can be started, the existing ones do the work.
-            let workers: Vec<_> = (1..cores.min(segment_count))
-                .map_while(|_| {
-                    thread::Builder::new()
-                        .spawn_scoped(scope, write_segments)
-                        .ok()
-                })
-                .collect();
+            let start = |_| {
+                thread::Builder::new()
+                    .spawn_scoped(scope, write_segments)
+                    .ok()
+            };
+            let workers: Vec<_> = (1..cores.min(segment_count)).map_while(start).collect();
             let mut written = write_segments();
             for worker in workers {
-                let more = worker
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                written.extend(more);
+                let more = worker.join();
+                written.extend(more.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
             written
         });
@@ -89,13 +86,12 @@ impl Catalog {
     /// Returns the batches created on or after `start` and on or before `end`, both in seconds since 1970.
     pub(super) fn between(&self, start: Option<i64>, end: Option<i64>) -> Range<usize> {
         let micros = |second: i64| second.saturating_mul(1_000_000);
+        let created = &self.created;
         let first = start.map_or(0, |start| {
-            self.created
-                .partition_point(|&created| created < micros(start))
+            created.partition_point(|&created| created < micros(start))
         });
-        let end_index = end.map_or(self.created.len(), |end| {
-            self.created
-                .partition_point(|&created| created <= micros(end))
+        let end_index = end.map_or(created.len(), |end| {
+            created.partition_point(|&created| created <= micros(end))
         });
         // A start after the end selects nothing; it is not an error.
         first..end_index.max(first)

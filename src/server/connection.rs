@@ -4,10 +4,11 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_io_timeout::TimeoutWriter;
@@ -17,7 +18,6 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What a connection is doing. Decides which connection is closed if there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(super) enum Activity {
     /// No complete request has been received yet.
     Silent,
@@ -31,19 +31,15 @@ pub(super) enum Activity {
 
 /// The state of a connection, shared by the code above and below HTTP.
 pub(super) struct ConnectionState {
-    activity: AtomicU8,
-    /// When the activity started, in milliseconds since the connection was opened.
-    since: AtomicU64,
-    opened: Instant,
+    /// What it is doing, and since when.
+    activity: Mutex<(Activity, Instant)>,
     reset: AtomicBool,
 }
 
 impl Default for ConnectionState {
     fn default() -> Self {
         Self {
-            activity: AtomicU8::new(Activity::Silent as u8),
-            since: AtomicU64::new(0),
-            opened: Instant::now(),
+            activity: Mutex::new((Activity::Silent, Instant::now())),
             reset: AtomicBool::new(false),
         }
     }
@@ -51,18 +47,16 @@ impl Default for ConnectionState {
 
 impl ConnectionState {
     pub(super) fn set(&self, activity: Activity) {
-        let since = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.since.store(since, Ordering::Relaxed);
-        self.activity.store(activity as u8, Ordering::Relaxed);
+        *self.activity.lock() = (activity, Instant::now());
     }
 
     pub(super) fn is(&self, activity: Activity) -> bool {
-        self.activity.load(Ordering::Relaxed) == activity as u8
+        self.activity.lock().0 == activity
     }
 
     /// Returns when the current activity started.
     pub(super) fn since(&self) -> Instant {
-        self.opened + Duration::from_millis(self.since.load(Ordering::Relaxed))
+        self.activity.lock().1
     }
 
     /// Makes the connection end with a reset.
@@ -186,12 +180,12 @@ fn with_detail(bytes: &[u8]) -> Option<Vec<u8>> {
         _ => "This is not an HTTP request",
     };
     let body = format!("{{\"detail\":\"{detail}\"}}");
-    let described = format!(
-        "content-type: application/json\r\ncontent-length: {}\r\n",
-        body.len()
-    );
+    let length = body.len();
     let (before, after) = head.split_once(EMPTY)?;
-    Some(format!("{before}{described}{after}{body}").into_bytes())
+    let described = format!(
+        "{before}content-type: application/json\r\ncontent-length: {length}\r\n{after}{body}"
+    );
+    Some(described.into_bytes())
 }
 
 #[cfg(test)]

@@ -255,10 +255,7 @@ impl Faults {
 
     /// Returns whether any network fault is random.
     pub(super) fn has_random(&self) -> bool {
-        !self.statuses.is_empty()
-            || [self.reset, self.truncate]
-                .iter()
-                .any(|&probability| probability > 0.0)
+        !self.statuses.is_empty() || self.reset > 0.0 || self.truncate > 0.0
     }
 }
 
@@ -268,41 +265,33 @@ fn refuse(word: &str, reason: &str) -> Failure {
     if let Some((name, value, meaning)) = ALL.iter().find(|(known, ..)| *known == name) {
         return failure.hint(format!("write `{}`: {meaning}", spelling(name, value)));
     }
-    let all: Vec<String> = spellings().map(|(spelling, _)| spelling).collect();
-    let available = format!("available faults: {}", all.join(", "));
-    failure.hint(
-        match text::nearest(name, ALL.iter().map(|(known, ..)| *known)) {
-            Some(known) => format!("did you mean `{known}`? {available}"),
-            None => available,
-        },
-    )
+    let all = text::join(spellings().map(|(spelling, _)| spelling), ", ");
+    let meant = text::nearest(name, ALL.iter().map(|(known, ..)| *known));
+    let meant = meant.map_or_else(String::new, |known| format!("did you mean `{known}`? "));
+    failure.hint(format!("{meant}available faults: {all}"))
 }
 
 /// Explains an unknown name, or a wrong value of a known one.
 fn misspelt(name: &str, given: Option<&str>) -> String {
-    if let Some((_, value, _)) = ALL.iter().find(|(known, ..)| *known == name) {
-        return match *value {
-            "" => "takes no value".to_owned(),
-            _ if given.is_some() => "does not take this value".to_owned(),
-            _ => "needs a value".to_owned(),
-        };
+    let known = ALL.iter().find(|(known, ..)| *known == name);
+    match known.map(|(_, value, _)| *value) {
+        None => "no such fault",
+        Some("") => "takes no value",
+        Some(_) if given.is_some() => "does not take this value",
+        Some(_) => "needs a value",
     }
-    "no such fault".to_owned()
+    .to_owned()
 }
 
 fn probability(word: &str) -> Result<f64, String> {
-    let valid = word
-        .parse()
-        .ok()
-        .filter(|number| (0.0..=1.0).contains(number));
+    let valid = word.parse().ok();
+    let valid = valid.filter(|number| (0.0..=1.0).contains(number));
     valid.ok_or_else(|| format!("`{word}` must be a probability from 0 to 1, such as 0.1"))
 }
 
 fn status(word: &str) -> Result<u16, String> {
-    let valid = word
-        .parse()
-        .ok()
-        .filter(|number| (400..=599).contains(number));
+    let valid = word.parse().ok();
+    let valid = valid.filter(|number| (400..=599).contains(number));
     valid.ok_or_else(|| format!("`{word}` must be an error status from 400 to 599, such as 503"))
 }
 

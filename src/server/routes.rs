@@ -105,7 +105,7 @@ impl ServerState {
         } = options;
         Ok(Self {
             store,
-            tokens: IssuedTokens::new(credentials, token_ttl, &faults),
+            tokens: IssuedTokens::new(credentials, token_ttl, faults.clone()),
             rng: RequestRng::new(seed),
             throttle: faults.bandwidth.map(Throttle::new),
             permits: faults
@@ -147,16 +147,20 @@ impl ServerState {
         let started = Instant::now();
         // Known methods and paths are safe to log. A query may contain a cursor, and an unknown path
         // may contain anything.
-        let path = match Endpoint::at(request.uri().path()) {
-            Some(_) => request.uri().path().to_owned(),
-            None => "an unknown path".to_owned(),
-        };
-        let method = match *request.method() {
-            Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE => {
-                request.method().to_string()
-            }
-            _ => "Another method on".to_owned(),
-        };
+        let known = [
+            Method::GET,
+            Method::HEAD,
+            Method::POST,
+            Method::PUT,
+            Method::DELETE,
+        ];
+        let is_known = known.contains(request.method());
+        let method = is_known.then(|| request.method().to_string());
+        let method = method.unwrap_or_else(|| "Another method on".to_owned());
+        let path = request.uri().path();
+        let path = Endpoint::at(path)
+            .map_or("an unknown path", |_| path)
+            .to_owned();
 
         let (mut response, ending) = self.respond_with_faults(request).await;
         if let Some(ahead) = self.batches.faults.clock {
@@ -189,10 +193,8 @@ impl ServerState {
         if !faults.latency.is_zero() {
             tokio::time::sleep(faults.latency).await;
         }
-        let draw = faults.has_random().then(|| {
-            self.rng
-                .draw(self.identity(request.method(), request.uri()))
-        });
+        let identity = || self.identity(request.method(), request.uri());
+        let draw = faults.has_random().then(|| self.rng.draw(identity()));
         let accepts_gzip = faults.gzip && gzip::is_accepted(request.headers());
         let (mut response, permit) = match admitted {
             Ok((endpoint, permit)) => (self.dispatch(endpoint, request, draw).await, permit),
@@ -235,19 +237,14 @@ impl ServerState {
 
     /// Takes a permit for a batches request if they are limited. Returns an error response if none is left.
     fn permit(&self, endpoint: Endpoint) -> Result<Option<OwnedSemaphorePermit>, ServerResponse> {
-        match (&self.permits, endpoint) {
-            (Some(permits), Endpoint::Batches(_)) => {
-                let busy = |_| {
-                    let detail = "The service is busy with other requests";
-                    self.transient(StatusCode::SERVICE_UNAVAILABLE, detail)
-                };
-                Arc::clone(permits)
-                    .try_acquire_owned()
-                    .map(Some)
-                    .map_err(busy)
-            }
-            _ => Ok(None),
-        }
+        let (Some(permits), Endpoint::Batches(_)) = (&self.permits, endpoint) else {
+            return Ok(None);
+        };
+        let permit = Arc::clone(permits).try_acquire_owned();
+        permit.map(Some).map_err(|_| {
+            let detail = "The service is busy with other requests";
+            self.transient(StatusCode::SERVICE_UNAVAILABLE, detail)
+        })
     }
 
     async fn dispatch(
@@ -269,11 +266,11 @@ impl ServerState {
     fn check_host(&self, request: &Request<Incoming>) -> Result<(), ServerResponse> {
         let host = requested_host(request)?;
         if self.local_only && !host.is_none_or(is_local) {
-            let detail = "This service is only available as localhost";
-            return Err(ServerResponse::error(
+            let (status, detail) = (
                 StatusCode::MISDIRECTED_REQUEST,
-                detail,
-            ));
+                "This service is only available as localhost",
+            );
+            return Err(ServerResponse::error(status, detail));
         }
         Ok(())
     }
@@ -363,11 +360,8 @@ impl ServerState {
         identity = mix_bytes(identity, uri.path().as_bytes());
         let query = uri.query().unwrap_or_default();
         for name in ["start_date", "end_date"] {
-            let value = query::parameter(query, name)
-                .ok()
-                .flatten()
-                .unwrap_or_default();
-            identity = mix_bytes(identity, value.as_bytes());
+            let value = query::parameter(query, name).ok().flatten();
+            identity = mix_bytes(identity, value.unwrap_or_default().as_bytes());
         }
         let token = query::parameter(query, "next_token").ok().flatten();
         match token.and_then(|token| self.batches.cursors.open(&token)) {
@@ -395,13 +389,10 @@ fn requested_host(request: &Request<Incoming>) -> Result<Option<&str>, ServerRes
         (None, _) if request.version() < hyper::Version::HTTP_11 => return Ok(None),
         _ => None,
     };
-    let missing = || {
-        ServerResponse::error(
-            StatusCode::BAD_REQUEST,
-            "The request must have exactly one Host header",
-        )
-    };
-    host.map(Some).ok_or_else(missing)
+    host.map(Some).ok_or_else(|| {
+        let detail = "The request must have exactly one Host header";
+        ServerResponse::error(StatusCode::BAD_REQUEST, detail)
+    })
 }
 
 /// Returns whether `host`, with or without a port, always means this machine.
@@ -410,15 +401,12 @@ fn is_local(host: &str) -> bool {
         Some((address, rest)) => (address, rest),
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    let is_port = |rest: &str| {
-        let digits = rest.strip_prefix(':').unwrap_or(rest);
-        rest.is_empty()
-            || (rest.starts_with(':') && digits.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let is_loopback = name
-        .parse()
-        .is_ok_and(|address: IpAddr| address.is_loopback());
-    is_port(port) && (name.eq_ignore_ascii_case("localhost") || is_loopback)
+    let digits = port.strip_prefix(':');
+    let is_port = port.is_empty()
+        || digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let address: Result<IpAddr, _> = name.parse();
+    let is_loopback = address.is_ok_and(|address| address.is_loopback());
+    is_port && (name.eq_ignore_ascii_case("localhost") || is_loopback)
 }
 
 #[cfg(test)]

@@ -156,31 +156,19 @@ impl Connections {
     /// new clients, which may send their first request while idle connections are closed.
     fn evict(&mut self) -> bool {
         let group = |activity| {
-            self.open
-                .iter()
-                .filter(move |(_, (state, _))| state.is(activity))
+            let open = self.open.iter();
+            open.filter(move |(_, (state, _))| state.is(activity))
         };
-        let (silent, idle) = (
-            group(Activity::Silent).count(),
-            group(Activity::Idle).count(),
-        );
-        let larger = if silent > idle {
+        let is_silent = group(Activity::Silent).count() > group(Activity::Idle).count();
+        let larger = if is_silent {
             Activity::Silent
         } else {
             Activity::Idle
         };
         let oldest = group(larger).min_by_key(|(number, (state, _))| (state.since(), **number));
-        let Some(number) = oldest.map(|(number, _)| *number) else {
-            return false;
-        };
-        self.end(number);
-        true
-    }
-
-    fn end(&mut self, number: u64) {
-        if let Some((_, task)) = self.open.remove(&number) {
-            task.abort();
-        }
+        let oldest = oldest.map(|(number, _)| *number);
+        let ended = oldest.and_then(|number| self.open.remove(&number));
+        ended.map(|(_, task)| task.abort()).is_some()
     }
 
     /// Handles a failed accept. If file descriptors ran out, closing an inactive connection frees one.
@@ -195,13 +183,13 @@ impl Connections {
         // Fails only if no connection is open.
         let _ = closing.send(());
         // An incomplete request is not waited for.
-        let silent = self
-            .open
-            .iter()
-            .filter(|(_, (state, _))| state.is(Activity::Silent));
-        for number in silent.map(|(number, _)| *number).collect::<Vec<_>>() {
-            self.end(number);
-        }
+        self.open.retain(|_, (state, task)| {
+            let is_silent = state.is(Activity::Silent);
+            if is_silent {
+                task.abort();
+            }
+            !is_silent
+        });
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, async {
             while let Some(ended) = self.tasks.join_next().await {
                 self.forget(ended);

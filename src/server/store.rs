@@ -84,10 +84,7 @@ impl DataStore {
         let requested = Instant::now();
         let mut watched = watched.lock_owned().await;
         // Another request may have checked the source while this one waited for the lock.
-        if watched
-            .last_check
-            .is_some_and(|checked| checked >= requested)
-        {
+        if watched.last_check >= Some(requested) {
             return;
         }
         let current = Arc::clone(&self.current);

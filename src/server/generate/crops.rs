@@ -58,87 +58,47 @@ const SUMMER: [u32; 12] = [1, 1, 3, 6, 9, 10, 8, 5, 2, 0, 0, 0];
 const AUTUMN: [u32; 12] = [1, 1, 1, 1, 2, 5, 9, 12, 9, 4, 1, 1];
 const WINTER: [u32; 12] = [10, 8, 4, 1, 1, 1, 2, 2, 3, 5, 8, 11];
 
+// The cells of the usual trays.
+const WIDE: &[u32] = &[50, 72];
+const LARGE: &[u32] = &[72, 104, 128];
+const FINE: &[u32] = &[150, 240, 288];
+const SMALL: &[u32] = &[240, 338, 504];
+
+/// Each with its germination and usable rate, size and its variation.
 pub(super) const CROPS: [CropProfile; 16] = [
-    crop(
-        "Tomato",
-        &[72, 104, 128],
-        (945, 905),
-        (28_500, 1_450),
-        WINTER,
-    )
-    .weekly(6, 6),
-    crop(
-        "Sweet pepper",
-        &[72, 104, 128],
-        (915, 860),
-        (19_800, 1_780),
-        WINTER,
-    )
-    .weekly(6, 10),
-    crop("Aubergine", &[72, 104], (890, 830), (24_100, 2_050), WINTER),
-    crop("Cucumber", &[50, 72], (960, 935), (61_000, 1_280), SPRING),
-    crop("Courgette", &[50, 72], (950, 920), (82_500, 1_350), SPRING),
-    crop("Watermelon", &[50, 72], (900, 840), (54_000, 1_900), SPRING),
+    crop("Tomato", LARGE, (945, 905), (28_500, 1450), WINTER).weekly(6, 6),
+    crop("Sweet pepper", LARGE, (915, 860), (19_800, 1780), WINTER).weekly(6, 10),
+    crop("Aubergine", &[72, 104], (890, 830), (24_100, 2050), WINTER),
+    crop("Cucumber", WIDE, (960, 935), (61_000, 1280), SPRING),
+    crop("Courgette", WIDE, (950, 920), (82_500, 1350), SPRING),
+    crop("Watermelon", WIDE, (900, 840), (54_000, 1900), SPRING),
     crop(
         "Lettuce",
         &[240, 288, 338],
         (955, 915),
-        (9_200, 1_620),
+        (9200, 1620),
         ALL_YEAR,
     )
     .weekly(6, 6),
-    crop("Chicorée", &[240, 288], (880, 790), (7_400, 2_380), SUMMER).weekly(3, 0),
-    crop(
-        "White cabbage",
-        &[150, 240, 288],
-        (940, 900),
-        (11_300, 1_550),
-        SPRING,
-    ),
-    crop(
-        "Broccoli",
-        &[150, 240, 288],
-        (950, 910),
-        (12_100, 1_480),
-        ALL_YEAR,
-    )
-    .weekly(5, 5),
+    crop("Chicorée", &[240, 288], (880, 790), (7400, 2380), SUMMER).weekly(3, 0),
+    crop("White cabbage", FINE, (940, 900), (11_300, 1550), SPRING),
+    crop("Broccoli", FINE, (950, 910), (12_100, 1480), ALL_YEAR).weekly(5, 5),
     crop(
         "Cauliflower",
         &[150, 240],
         (925, 870),
-        (12_800, 1_690),
+        (12_800, 1690),
         SUMMER,
     ),
-    crop("Leek", &[240, 338, 504], (865, 800), (3_100, 2_250), SPRING),
-    crop(
-        "Celery",
-        &[240, 338, 504],
-        (840, 755),
-        (2_600, 2_710),
-        SPRING,
-    ),
-    crop(
-        "Basil",
-        &[84, 104, 200],
-        (905, 865),
-        (6_300, 1_850),
-        ALL_YEAR,
-    )
-    .weekly(5, 5),
-    crop(
-        "Pansy",
-        &[288, 384, 512],
-        (870, 805),
-        (2_900, 2_190),
-        AUTUMN,
-    )
-    .weekly(5, 5),
+    crop("Leek", SMALL, (865, 800), (3100, 2250), SPRING),
+    crop("Celery", SMALL, (840, 755), (2600, 2710), SPRING),
+    crop("Basil", &[84, 104, 200], (905, 865), (6300, 1850), ALL_YEAR).weekly(5, 5),
+    crop("Pansy", &[288, 384, 512], (870, 805), (2900, 2190), AUTUMN).weekly(5, 5),
     crop(
         "Scots pine",
         &[84, 121, 198],
         (810, 745),
-        (4_200, 2_840),
+        (4200, 2840),
         SUMMER,
     ),
 ];
