@@ -75,10 +75,8 @@ impl Ranges<'_> {
         range: (i64, i64),
         evidence: &mut Vec<String>,
     ) -> Result<bool, String> {
-        let listing = self
-            .request(range, evidence)
-            .await
-            .map_err(|error| error.reason())?;
+        let listing = self.request(range, evidence).await;
+        let listing = listing.map_err(|error| error.reason())?;
         check_contains(&listing, batch, evidence)
     }
 
@@ -99,14 +97,12 @@ impl Ranges<'_> {
         let (first, last) = around(batch.second());
         let mut evidence = vec![format!("a batch was created at {}", batch.written)];
         let listing = self.request((first, last), &mut evidence).await;
+        let range = (first, last);
         let result = match &listing {
-            Ok(listing) => {
-                self.field(batch, (first, last), listing, &mut evidence)
-                    .await
-            }
+            Ok(listing) => self.field(batch, range, listing, &mut evidence).await,
             Err(error) => Err(error.reason()),
         };
-        let request = ProbeRequest::between(self.version, (first, last));
+        let request = ProbeRequest::between(self.version, range);
         let offset = self.offset(&request, listing.ok().as_ref()).await;
         (TopicAnswer::from_result(topic, result, evidence), offset)
     }
@@ -171,20 +167,20 @@ impl Ranges<'_> {
 
     /// Writes the dates of `request` with `+00:00`, and compares the batches.
     async fn offset(&mut self, request: &ProbeRequest, before: Option<&BatchList>) -> TopicAnswer {
-        let answer = self
-            .prober
-            .send_window(&request.clone().with_offset())
-            .await;
+        let request = request.clone().with_offset();
+        let answer = self.prober.send_window(&request).await;
         let result = match answer.outcome {
-            Ok(listing) => match before {
+            Ok(listing) => Ok(match before {
                 Some(before) if before.ids() != listing.ids() => {
-                    Ok("accepted, but not with the same batches as with Z".to_owned())
+                    "accepted, but not with the same batches as with Z"
                 }
-                Some(_) => Ok("accepted: the same batches as with Z".to_owned()),
-                None => Ok("accepted".to_owned()),
-            },
-            Err(NoBatches::Refused { status, .. }) => Ok(format!("refused with {status}")),
-            Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
+                Some(_) => "accepted: the same batches as with Z",
+                None => "accepted",
+            }
+            .to_owned()),
+            Err(error) => error
+                .refusal()
+                .map(|(status, _)| format!("refused with {status}")),
         };
         TopicAnswer::from_result(Topic::Offset(self.version), result, answer.evidence)
     }
@@ -209,15 +205,25 @@ impl Ranges<'_> {
         if self.contains(batch, (second, second), evidence).await? {
             return Ok("both are included".to_owned());
         }
-        let start = self.contains(batch, (second, second + 1), evidence).await?;
-        let end = self.contains(batch, (second - 1, second), evidence).await?;
-        Ok(match (start, end) {
+        Ok(match self.at_both_ends(batch, evidence).await? {
             (true, true) => "both are included, unless they are the same second",
             (true, false) => "start_date is included, end_date is not",
             (false, true) => "end_date is included, start_date is not",
             (false, false) => "neither is included",
         }
         .to_owned())
+    }
+
+    /// Returns whether the service returns `batch` for a range that starts, and for one that ends, with its second.
+    async fn at_both_ends(
+        &mut self,
+        batch: &SampledBatch,
+        evidence: &mut Vec<String>,
+    ) -> Result<(bool, bool), String> {
+        let second = batch.second();
+        let start = self.contains(batch, (second, second + 1), evidence).await?;
+        let end = self.contains(batch, (second - 1, second), evidence).await?;
+        Ok((start, end))
     }
 
     /// Tries a batch created within the second of a bound.
@@ -236,10 +242,7 @@ impl Ranges<'_> {
         evidence: &mut Vec<String>,
     ) -> Result<String, String> {
         evidence.push(format!("a batch was created at {}", batch.written));
-        let second = batch.second();
-        let by_start = self.contains(batch, (second, second + 1), evidence).await?;
-        let by_end = self.contains(batch, (second - 1, second), evidence).await?;
-        Ok(match (by_start, by_end) {
+        Ok(match self.at_both_ends(batch, evidence).await? {
             (true, false) => "count: batches created within the second of end_date are excluded",
             (true, true) => {
                 "do not count: batches created within the second of end_date are included"

@@ -144,21 +144,28 @@ impl NoBatches {
         }
     }
 
+    /// Returns the status and the format of a refusal, or the reason why an answer is unknown.
+    pub(super) fn refusal(self) -> Result<(u16, String), String> {
+        match self {
+            Self::Refused { status, shape } => Ok((status, shape)),
+            Self::Lost(reason) => Err(reason),
+        }
+    }
+
     /// Converts an error response. `None` for any other error.
     pub(super) fn refused(error: &ServiceError) -> Option<Self> {
-        let Fault::Status {
-            status,
-            detail,
-            value,
-            ..
-        } = &error.fault
-        else {
-            return None;
-        };
-        Some(Self::Refused {
-            status: *status,
-            shape: shape(detail.as_deref(), value.as_ref()),
-        })
+        match &error.fault {
+            Fault::Status {
+                status,
+                detail,
+                value,
+                ..
+            } => Some(Self::Refused {
+                status: *status,
+                shape: shape(detail.as_deref(), value.as_ref()).to_owned(),
+            }),
+            _ => None,
+        }
     }
 }
 
@@ -170,22 +177,19 @@ pub(super) struct ProbeAnswer {
 }
 
 /// Describes the format of an error body, without quoting it.
-fn shape(detail: Option<&str>, value: Option<&Value>) -> String {
+fn shape(detail: Option<&str>, value: Option<&Value>) -> &'static str {
+    let interface = ["type", "loc", "msg"];
+    let is_usual = |entry: &Value| interface.iter().all(|name| entry.get(name).is_some());
     match (value, detail) {
-        (Some(Value::String(_)), _) => "`detail` is text".to_owned(),
-        (Some(Value::Array(entries)), _) => {
-            let interface = ["type", "loc", "msg"];
-            let usual = |entry: &Value| interface.iter().all(|name| entry.get(name).is_some());
-            if entries.iter().all(usual) {
-                "`detail` is a list with type, loc and msg".to_owned()
-            } else {
-                "`detail` is a list, but not of type, loc and msg".to_owned()
-            }
+        (Some(Value::String(_)), _) => "`detail` is text",
+        (Some(Value::Array(entries)), _) if entries.iter().all(is_usual) => {
+            "`detail` is a list with type, loc and msg"
         }
-        (Some(Value::Object(_)), _) => "`detail` is an object".to_owned(),
-        (Some(_), _) => "`detail` is neither text nor a list".to_owned(),
-        (None, Some(_)) => "a body without `detail`".to_owned(),
-        (None, None) => "an empty body".to_owned(),
+        (Some(Value::Array(_)), _) => "`detail` is a list, but not of type, loc and msg",
+        (Some(Value::Object(_)), _) => "`detail` is an object",
+        (Some(_), _) => "`detail` is neither text nor a list",
+        (None, Some(_)) => "a body without `detail`",
+        (None, None) => "an empty body",
     }
 }
 

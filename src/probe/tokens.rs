@@ -7,6 +7,7 @@ use super::response::TokenReply;
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 use crate::secret::conceal;
+use crate::text::join;
 
 /// The maximum number of fields to name, and of letters of each.
 const MAX_FIELDS: usize = 20;
@@ -40,27 +41,19 @@ fn evidence(granted: &Granted) -> Vec<String> {
 /// Returns the names of the fields in a token response, without their values.
 fn names(token: &TokenReply) -> String {
     let name = |name: &String| conceal(name).chars().take(MAX_LETTERS).collect::<String>();
-    let names: Vec<String> = token
-        .response
-        .fields
-        .iter()
-        .take(MAX_FIELDS)
-        .map(name)
-        .collect();
-    names.join(", ")
+    let fields = token.response.fields.iter().take(MAX_FIELDS);
+    join(fields.map(name), ", ")
 }
 
 fn response(granted: &Granted) -> TopicAnswer {
     let tokens = granted.iter().flatten();
-    let fields: Vec<String> = tokens
-        .map(|token| match token.response.fields.as_slice() {
-            [_] => format!("{}: only access_token", token.version),
-            _ => format!("{}: {}", token.version, names(token)),
-        })
-        .collect();
+    let fields = tokens.map(|token| match token.response.fields.as_slice() {
+        [_] => format!("{}: only access_token", token.version),
+        _ => format!("{}: {}", token.version, names(token)),
+    });
     let result = match granted {
         [Err(error), Err(_)] => Err(error.reason()),
-        _ => Ok(fields.join("; ")),
+        _ => Ok(join(fields, "; ")),
     };
     TopicAnswer::from_result(Topic::TokenResponse, result, evidence(granted))
 }
@@ -118,14 +111,10 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
     let mut facts = Vec::new();
     for token in granted.iter().flatten() {
         let version = token.version;
+        let mut fields = token.response.fields.iter();
         if let Some(seconds) = token.response.expires_in {
             facts.push(format!("{version}: expires_in says {seconds} s"));
-        } else if token
-            .response
-            .fields
-            .iter()
-            .any(|name| name == "expires_in")
-        {
+        } else if fields.any(|name| name == "expires_in") {
             facts.push(format!(
                 "{version}: expires_in is not a whole number of seconds"
             ));
@@ -156,13 +145,13 @@ pub(super) async fn probe_refusals(prober: &mut Prober) -> Vec<TopicAnswer> {
             (Topic::MissingToken(version), Bearer::Missing),
             (Topic::BadToken(version), Bearer::Bad),
         ] {
-            let answer = prober
-                .send(&ProbeRequest::nothing(version).bearer(bearer))
-                .await;
+            let request = ProbeRequest::nothing(version).bearer(bearer);
+            let answer = prober.send(&request).await;
             let result = match answer.outcome {
                 Ok(_) => Ok("accepted with 200, like a valid token".to_owned()),
-                Err(NoBatches::Refused { status, shape }) => Ok(format!("{status}, {shape}")),
-                Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
+                Err(error) => error
+                    .refusal()
+                    .map(|(status, shape)| format!("{status}, {shape}")),
             };
             findings.push(TopicAnswer::from_result(topic, result, answer.evidence));
         }

@@ -5,7 +5,7 @@ use chrono::Utc;
 
 use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
-use super::request::{ALWAYS, Bearer, NoBatches, ProbeRequest};
+use super::request::{ALWAYS, Bearer, ProbeRequest};
 use super::sample::{BatchSample, ObservedOrder, order_of};
 use super::topic::{Topic, TopicAnswer};
 use super::v2::ENOUGH;
@@ -20,16 +20,14 @@ const MAX_PARTS: usize = 9;
 /// Asks version 1. Fills `sample` if version 2 returned no batches.
 pub(super) async fn probe(prober: &mut Prober, sample: &mut BatchSample) -> Vec<TopicAnswer> {
     let order = Topic::Order(Version::V1);
-    if let Err(error) = prober.may_ask(Version::V1, Bearer::Of(Version::V1)) {
-        return [order, Topic::Above1000]
-            .map(|topic| TopicAnswer::unknown(topic, &error.reason(), Vec::new()))
-            .into();
-    }
-    if sample.is_empty() && sample.is_all {
-        let reason = "there are no batches";
-        return [order, Topic::Above1000]
-            .map(|topic| TopicAnswer::unknown(topic, reason, Vec::new()))
-            .into();
+    let unknown = match prober.may_ask(Version::V1, Bearer::Of(Version::V1)) {
+        Err(error) => Some(error.reason()),
+        Ok(()) if sample.is_empty() && sample.is_all => Some("there are no batches".to_owned()),
+        Ok(()) => None,
+    };
+    if let Some(reason) = unknown {
+        let unknown = |topic| TopicAnswer::unknown(topic, &reason, Vec::new());
+        return [order, Topic::Above1000].map(unknown).into();
     }
     if sample.is_empty() {
         let mut v1_only = V1Only::default();
@@ -51,13 +49,11 @@ pub(super) async fn probe(prober: &mut Prober, sample: &mut BatchSample) -> Vec<
 /// Requests a short range with known batches.
 async fn in_order(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
     let range = sample.short_range().unwrap_or(ALWAYS);
-    let answer = prober
-        .send(&ProbeRequest::between(Version::V1, range))
-        .await;
-    let result = match answer.outcome {
-        Ok(listing) => order_of(&BatchSample::of(&listing).batches).map(ObservedOrder::words),
-        Err(error) => Err(error.reason()),
-    };
+    let request = ProbeRequest::between(Version::V1, range);
+    let answer = prober.send(&request).await;
+    let result = answer.outcome.map_err(|error| error.reason());
+    let result = result.and_then(|listing| order_of(&BatchSample::of(&listing).batches));
+    let result = result.map(ObservedOrder::words);
     TopicAnswer::from_result(Topic::Order(Version::V1), result, answer.evidence)
 }
 
@@ -80,8 +76,9 @@ async fn above_1000(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
     let answer = prober.send(&request).await;
     let result = match answer.outcome {
         Ok(listing) => Ok(compared(&listing, &sample.batches)),
-        Err(NoBatches::Refused { status, .. }) => Ok(format!("refuses with {status}")),
-        Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
+        Err(error) => error
+            .refusal()
+            .map(|(status, _)| format!("refuses with {status}")),
     };
     let evidence = [counted("in that range"), answer.evidence].concat();
     TopicAnswer::from_result(topic, result, evidence)
@@ -146,9 +143,8 @@ impl V1Only {
         prober: &mut Prober,
         range: (i64, i64),
     ) -> Result<Result<usize, OddAnswer>, String> {
-        let answer = prober
-            .send(&ProbeRequest::between(Version::V1, range))
-            .await;
+        let request = ProbeRequest::between(Version::V1, range);
+        let answer = prober.send(&request).await;
         self.evidence.extend(answer.evidence);
         match answer.outcome {
             Ok(listing) => {
@@ -161,8 +157,10 @@ impl V1Only {
                     Ok(count)
                 })
             }
-            Err(NoBatches::Refused { status, .. }) => Ok(Err(OddAnswer::Refused(status))),
-            Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
+            Err(error) => {
+                let (status, _) = error.refusal()?;
+                Ok(Err(OddAnswer::Refused(status)))
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use super::sample::{BatchSample, ObservedOrder, order_of};
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 use crate::secret::Secret;
+use crate::text::join;
 
 /// The number of batches to look for: one more than the documented size of version 1.
 pub(super) const ENOUGH: usize = 1001;
@@ -48,20 +49,12 @@ impl ProbeWalk {
 
     /// Returns the evidence of all pages in two lines.
     fn evidence(&self) -> Vec<String> {
-        let sizes: Vec<String> = self
-            .sizes
-            .iter()
-            .skip(1)
-            .map(|(size, _)| size.to_string())
-            .collect();
-        let others = match sizes.as_slice() {
-            [] => None,
-            [one] => Some(format!("the page after it: {one} more")),
-            sizes => Some(format!(
-                "the {} pages after it: {} more",
-                sizes.len(),
-                sizes.join(", ")
-            )),
+        let others = self.sizes.iter().skip(1);
+        let sizes = join(others.clone().map(|(size, _)| size.to_string()), ", ");
+        let others = match others.len() {
+            0 => None,
+            1 => Some(format!("the page after it: {sizes} more")),
+            pages => Some(format!("the {pages} pages after it: {sizes} more")),
         };
         self.first.iter().cloned().chain(others).collect()
     }
@@ -161,9 +154,8 @@ fn unanswered(error: &NoBatches, evidence: &[String]) -> Vec<TopicAnswer> {
         Topic::BadCursor,
         Topic::Order(Version::V2),
     ];
-    topics
-        .map(|topic| TopicAnswer::unknown(topic, &error.reason(), evidence.to_vec()))
-        .into()
+    let unknown = |topic| TopicAnswer::unknown(topic, &error.reason(), evidence.to_vec());
+    topics.map(unknown).into()
 }
 
 /// Returns unknown answers to the questions about cursors, if there is none.
@@ -317,8 +309,9 @@ impl CursorTrial<'_> {
                 self.page.get_or_insert(page);
                 Ok(CursorUse::Accepted(ids))
             }
-            Err(NoBatches::Refused { status, .. }) => Ok(CursorUse::Refused(status)),
-            Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
+            Err(error) => error
+                .refusal()
+                .map(|(status, _)| CursorUse::Refused(status)),
         }
     }
 
@@ -342,12 +335,13 @@ async fn probe_bad_cursor(prober: &mut Prober) -> TopicAnswer {
         ProbeRequest::between(Version::V2, ALWAYS).page(&invalid, prober.dates_with_cursor);
     let answer = prober.send(&request.bad()).await;
     let result = match answer.outcome {
-        Ok(page) => Ok(format!(
-            "accepted with 200: {} returned",
-            batches(page.batches.len())
-        )),
-        Err(NoBatches::Refused { status, shape }) => Ok(format!("{status}, {shape}")),
-        Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
+        Ok(page) => {
+            let count = batches(page.batches.len());
+            Ok(format!("accepted with 200: {count} returned"))
+        }
+        Err(error) => error
+            .refusal()
+            .map(|(status, shape)| format!("{status}, {shape}")),
     };
     TopicAnswer::from_result(Topic::BadCursor, result, answer.evidence)
 }
