@@ -4,10 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::chart::crop_name;
-use super::escape::Escaped;
 use super::format::day;
 use super::gather::ReportData;
-use super::recent::{MAX_KEPT, Scan};
+use super::recent::{LinkBudget, MAX_KEPT, Scan};
 use crate::analysis::Targets;
 use crate::analysis::judgement::{Limits, NewestStep, Reason};
 use crate::analysis::statistics::{Decimal, Period, distinct, two_digits};
@@ -105,7 +104,7 @@ impl Attention {
         let in_step = newest.present().filter_map(|crop| crop.newest);
         let in_step: u64 = in_step.map(|figures| figures.batches).sum();
         let looked_at = data.recent.count(newest.period);
-        let mut links = LinkBudget { size: 0 };
+        let mut links = LinkBudget(LINKS_SIZE);
         let failed = now.iter().filter(|flagged| flagged.has_failed());
         let failed: Vec<&str> = failed.map(|flagged| flagged.scan.crop()).collect();
         let mut attention = Self {
@@ -119,20 +118,15 @@ impl Attention {
                 .then(|| format!("{} of {}", thousands(looked_at), thousands(in_step))),
             has_any: newest.present().any(|crop| crop.has_attention),
             has_failure: newest.present().any(|crop| crop.has_failure),
-            older_among: data
-                .recent
-                .has_dropped()
-                .then(|| thousands(MAX_KEPT as u64)),
+            older_among: (data.recent.has_dropped()).then(|| thousands(MAX_KEPT as u64)),
             has_targets: newest.crops.iter().any(|crop| crop.target.is_some()),
             older_count: older.len() as u64,
             ..Self::default()
         };
         let mut by_crop: HashMap<&str, Vec<Flagged<'_>>> = HashMap::new();
         for flagged in now {
-            by_crop
-                .entry(flagged.scan.crop())
-                .or_default()
-                .push(flagged);
+            let crop = by_crop.entry(flagged.scan.crop());
+            crop.or_default().push(flagged);
         }
         let mut room = MAX_ROWS;
         for crop in newest.present() {
@@ -148,10 +142,8 @@ impl Attention {
             // Failures first. The sort is stable: with the same shortfall, the newest is first.
             rows.sort_by_key(|flagged| (!flagged.has_failed(), Reverse(flagged.shortfall)));
             let all = crop.newest.map_or(0, |figures| figures.batches);
-            let (listed, count) = (
-                rows.len(),
-                rows.iter().filter(|row| row.has_reason()).count(),
-            );
+            let count = rows.iter().filter(|row| row.has_reason()).count();
+            let listed = rows.len();
             rows.truncate(MAX_PER_CROP.min(room));
             room -= rows.len();
             let is_down = crop.is_down();
@@ -180,9 +172,8 @@ impl Attention {
             });
         }
         let older = older.iter().take(MAX_OLDER);
-        attention.older = older
-            .map(|flagged| flagged.row(false, &mut links))
-            .collect();
+        let older = older.map(|flagged| flagged.row(false, &mut links));
+        attention.older = older.collect();
         attention
     }
 }
@@ -193,11 +184,8 @@ fn flagged<'a>(
     newest: &NewestStep<'_>,
     targets: &Targets,
 ) -> Vec<Flagged<'a>> {
-    let down: HashSet<&str> = newest
-        .present()
-        .filter(|crop| crop.is_down())
-        .map(|crop| crop.name)
-        .collect();
+    let down = newest.present().filter(|crop| crop.is_down());
+    let down: HashSet<&str> = down.map(|crop| crop.name).collect();
     let mut limits: HashMap<(&str, Period), Limits<'_>> = HashMap::new();
     let mut flagged = Vec::new();
     for scan in data.recent.scans() {
@@ -301,18 +289,5 @@ fn words(reason: Reason, scan: &Scan) -> String {
             "warning, no measurements".to_owned()
         }
         Reason::Warning => "warning".to_owned(),
-    }
-}
-
-/// Limits the size of all links.
-struct LinkBudget {
-    size: usize,
-}
-
-impl LinkBudget {
-    fn take(&mut self, scan: &Scan) -> Option<String> {
-        let link = scan.link()?;
-        self.size += Escaped(&link).to_string().len();
-        (self.size <= LINKS_SIZE).then_some(link)
     }
 }

@@ -46,14 +46,13 @@ pub(super) fn losses_chart(data: &ReportData, crops: &[&str]) -> Option<Chart> {
     let left_out: u64 = left_out.sum();
     for crop in crops {
         let losses = data.losses_of(crop);
-        let Some((losses, shares)) = losses.and_then(|losses| Some((losses, losses.shares()?)))
+        let Some((losses, parts)) = losses.and_then(|losses| Some((losses, losses.shares()?)))
         else {
             continue;
         };
         let name = crop_name(crop);
-        let parts = [shares.usable, shares.weak, shares.empty];
         let mut row = vec![name.clone()];
-        row.extend(parts.iter().map(|part| two_digits(*part)));
+        row.extend(parts.map(two_digits));
         row.push(losses.batches.to_string());
         rows.push(row);
         bars.push(Loss {
@@ -66,17 +65,13 @@ pub(super) fn losses_chart(data: &ReportData, crops: &[&str]) -> Option<Chart> {
     }
     let shown = shown_of(rows.len());
     let rows_caption = shorten(&mut bars, &mut rows);
-    let worst = bars
-        .iter()
-        .min_by(|left, right| left.shares[0].0.total_cmp(&right.shares[0].0));
-    let description = worst.map_or_else(String::new, |worst| {
+    let worst = bars.iter();
+    let worst = worst.min_by(|left, right| left.shares[0].0.total_cmp(&right.shares[0].0));
+    let description = worst.map_or_else(String::new, |Loss { name, shares }| {
+        let crops = text::count(bars.len() as u64, "crop", "crops");
+        let [(_, usable), (_, weak), (_, empty)] = shares;
         format!(
-            "Stacked bars for {}. The crop with the fewest usable cells is {}: {} % usable, {} % germinated but not usable, {} % not germinated.",
-            text::count(bars.len() as u64, "crop", "crops"),
-            worst.name,
-            worst.shares[0].1,
-            worst.shares[1].1,
-            worst.shares[2].1
+            "Stacked bars for {crops}. The crop with the fewest usable cells is {name}: {usable} % usable, {weak} % germinated but not usable, {empty} % not germinated."
         )
     });
     let words = AltText {
@@ -154,20 +149,18 @@ pub(super) fn variation_chart(data: &ReportData, crops: &[&str]) -> Option<Chart
     let (start, end) = boxes_scale(most);
     let is_beyond = |spread: &Spread| spread.least < start || spread.most > end;
     let beyond = plots.iter().filter(|crop| is_beyond(&crop.spread));
-    let beyond = match beyond.count() as u64 {
+    let crops = |crops: usize| text::count(crops as u64, "crop", "crops");
+    let beyond = match beyond.count() {
         0 => String::new(),
-        count => format!(
-            "; arrow: extends beyond the scale ({})",
-            text::count(count, "crop", "crops")
-        ),
+        count => format!("; arrow: extends beyond the scale ({})", crops(count)),
     };
-    let least_uniform = plots
-        .iter()
-        .max_by(|left, right| left.spread.median.total_cmp(&right.spread.median));
+    let least_uniform = plots.iter();
+    let least_uniform =
+        least_uniform.max_by(|left, right| left.spread.median.total_cmp(&right.spread.median));
     let description = least_uniform.map_or_else(String::new, |crop| {
         format!(
             "Box plots for {}; lower is more uniform. The least uniform is {}: {}.",
-            text::count(plots.len() as u64, "crop", "crops"),
+            crops(plots.len()),
             crop.name,
             crop.spread.words
         )

@@ -2,11 +2,10 @@
 
 use super::chart::{Chart, crop_name};
 use super::charts::{ControlLimits, ControlPoint, control};
-use super::escape::Escaped;
 use super::format::{day, minute, to_f64};
 use super::gather::ReportData;
 use super::outliers::usual_least;
-use super::recent::Scan;
+use super::recent::{LinkBudget, Scan};
 use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Control, Decimal, Period, two_digits};
 use crate::text;
@@ -38,13 +37,10 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
     let is_before = |scan: &Scan| Some(data.history.step.period(scan.created)) < newest;
     let before = batches.iter().filter(|(scan, _)| is_before(scan)).count();
     let (base, since) = match rates.get(..before) {
-        Some(before) if before.len() >= MIN_BATCHES => (
-            before,
-            format!(
-                ", of the batches before the newest {}",
-                data.step_words().one
-            ),
-        ),
+        Some(before) if before.len() >= MIN_BATCHES => {
+            let step = data.step_words().one;
+            (before, format!(", of the batches before the newest {step}"))
+        }
         _ => (&rates[..], String::new()),
     };
     let figures = Control::of(base)?;
@@ -145,10 +141,8 @@ fn legend(
 fn scale(rates: &[Decimal], limits: ControlLimits) -> (f64, f64) {
     let values = rates.iter().map(|rate| (to_f64(*rate), 1)).collect();
     let least = usual_least(values).unwrap_or(limits.low).min(limits.low);
-    let most = rates
-        .iter()
-        .map(|rate| to_f64(*rate))
-        .fold(limits.high, f64::max);
+    let all = rates.iter().map(|rate| to_f64(*rate));
+    let most = all.fold(limits.high, f64::max);
     // Wide enough to show a line between its ends.
     let (least, most) = (least.max(0.0), most.min(100.0));
     let (least, most) = rounded_out(least.min(most - 1.0), most, 5);
@@ -160,23 +154,11 @@ fn table(
     is_outside: impl Fn(Decimal) -> bool,
 ) -> (Vec<Vec<String>>, Vec<Option<String>>) {
     let rows = batches.iter().map(|(scan, rate)| {
-        let outside = if is_outside(*rate) {
-            "outside"
-        } else {
-            "within"
-        };
-        vec![
-            scan.name(),
-            minute(scan.created),
-            two_digits(*rate),
-            outside.to_owned(),
-        ]
+        let is_outside = is_outside(*rate);
+        let limits = if is_outside { "outside" } else { "within" }.to_owned();
+        vec![scan.name(), minute(scan.created), two_digits(*rate), limits]
     });
-    let mut size = 0;
-    let links = batches.iter().map(|(scan, _)| {
-        let link = scan.link()?;
-        size += Escaped(&link).to_string().len();
-        (size <= LINKS_SIZE).then_some(link)
-    });
+    let mut budget = LinkBudget(LINKS_SIZE);
+    let links = batches.iter().map(|(scan, _)| budget.take(scan));
     (rows.collect(), links.collect())
 }

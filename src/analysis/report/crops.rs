@@ -6,7 +6,7 @@ use super::format::{day, figure, short_period, signed_change, to_f64};
 use super::gather::ReportData;
 use crate::analysis::judgement::{CropJudgement, NewestStep, TargetState, Verdict};
 use crate::analysis::statistics::{Decimal, Figures, Metric, Period, distinct, two_digits};
-use crate::text::thousands;
+use crate::text::{join, thousands};
 
 /// The number of steps in a sparkline.
 const SPARK_STEPS: usize = 12;
@@ -84,19 +84,16 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
     };
     let none = Figures::default();
     let figures = crop.newest.unwrap_or(&none);
-    let medians: Vec<Option<Decimal>> = steps
-        .iter()
-        .map(|step| {
-            crop.history
-                .steps
-                .get(step)?
-                .usable_rate
-                .distribution
-                .median()
-        })
-        .collect();
+    let medians = steps.iter().map(|step| {
+        let figures = crop.history.steps.get(step)?;
+        figures.usable_rate.distribution.median()
+    });
+    let medians: Vec<Option<Decimal>> = medians.collect();
     let values: Vec<Option<f64>> = medians.iter().map(|median| median.map(to_f64)).collect();
     let limit = crop.target.and_then(|target| target.usable_rate_min);
+    let germination_limit = crop.target.and_then(|target| target.germination_rate_min);
+    let variation_limit = crop.target;
+    let variation_limit = variation_limit.and_then(|target| target.coefficient_of_variation_max);
     let last = crop.last.and_then(|(_, figures)| figures.last.as_ref());
     let last = last.map(|last| data.zone.local(last.second));
     NewestRow {
@@ -109,24 +106,15 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         change: judged.change.map_or_else(String::new, signed_change),
         verdict,
         target: TargetWords::of(crop),
-        germination: median(
-            &figures.germination_rate,
-            crop.target.and_then(|target| target.germination_rate_min),
-        ),
+        germination: median(&figures.germination_rate, germination_limit),
         gap: figure(figures.gap()),
-        variation: median(
-            &figures.coefficient_of_variation,
-            crop.target
-                .and_then(|target| target.coefficient_of_variation_max),
-        ),
+        variation: median(&figures.coefficient_of_variation, variation_limit),
         size: median(&figures.seedling_size, None),
         spark: spark(&values, limit.map(to_f64)),
         spark_words: spark_words(steps, &medians),
-        absent: crop.newest.is_none().then(|| {
-            last.map_or_else(
-                || "no batches with a date in the past".to_owned(),
-                |last| format!("no batches, last on {}", day(last)),
-            )
+        absent: crop.newest.is_none().then(|| match last {
+            Some(last) => format!("no batches, last on {}", day(last)),
+            None => "no batches with a date in the past".to_owned(),
         }),
     }
 }
@@ -141,21 +129,13 @@ fn median(metric: &Metric, target: Option<Decimal>) -> String {
 
 /// Returns the text of a sparkline for screen readers.
 fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
-    let words: Vec<String> = steps
-        .iter()
-        .zip(medians)
-        .filter_map(|(step, median)| {
-            Some(format!(
-                "{} {}",
-                short_period(*step),
-                two_digits((*median)?)
-            ))
-        })
-        .collect();
-    if words.is_empty() {
-        "no values in these steps".to_owned()
-    } else {
-        words.join(", ")
+    let words = steps.iter().zip(medians).filter_map(|(step, median)| {
+        let median = two_digits((*median)?);
+        Some(format!("{} {median}", short_period(*step)))
+    });
+    match join(words, ", ") {
+        none if none.is_empty() => "no values in these steps".to_owned(),
+        words => words,
     }
 }
 
@@ -166,15 +146,14 @@ impl TargetWords {
         let set = target.with_medians(newest).into_iter();
         let set = set.filter_map(|(name, target, median)| Some((name, target?, median)));
         let is_missed = |name: &str| crop.missed.iter().any(|missed| missed.field == name);
-        let words: Vec<String> = set
-            .filter(|(name, _, median)| match state {
-                TargetState::Missed => is_missed(name),
-                TargetState::Met => true,
-                TargetState::NoValues => median.is_none(),
-            })
-            .map(|(name, target, _)| format!("{name}\u{a0}{}\u{a0}%", target.normalize()))
-            .collect();
-        let words = words.join(", ");
+        let named = set.filter(|(name, _, median)| match state {
+            TargetState::Missed => is_missed(name),
+            TargetState::Met => true,
+            TargetState::NoValues => median.is_none(),
+        });
+        let words =
+            named.map(|(name, target, _)| format!("{name}\u{a0}{}\u{a0}%", target.normalize()));
+        let words = join(words, ", ");
         let (class, words) = match state {
             TargetState::Met => ("met", format!("✓ met: {words}")),
             TargetState::Missed => ("missed", format!("✗ missed: {words}")),
@@ -206,12 +185,8 @@ pub(super) struct MedianAndQuartiles {
 
 /// Returns the crops over the whole range by name, those without one last.
 pub(super) fn range_rows(data: &ReportData) -> Vec<RangeRow> {
-    let mut crops: Vec<(&String, &Figures)> = data
-        .history
-        .crops
-        .iter()
-        .map(|(name, crop)| (name, crop.total()))
-        .collect();
+    let crops = data.history.crops.iter();
+    let mut crops: Vec<_> = crops.map(|(name, crop)| (name, crop.total())).collect();
     crops.sort_by_cached_key(|(name, _)| (name.is_empty(), name.to_lowercase()));
     crops.truncate(MAX_ROWS);
     let rows = crops.iter().map(|(name, total)| RangeRow {
@@ -228,18 +203,10 @@ pub(super) fn range_rows(data: &ReportData) -> Vec<RangeRow> {
 }
 
 fn middle(metric: &Metric) -> MedianAndQuartiles {
-    match metric.distribution.quartiles() {
-        Some(quartiles) => MedianAndQuartiles {
-            median: two_digits(quartiles.median),
-            quartiles: format!(
-                "[{}, {}]",
-                two_digits(quartiles.low),
-                two_digits(quartiles.high)
-            ),
-        },
-        None => MedianAndQuartiles {
-            median: "–".to_owned(),
-            quartiles: String::new(),
-        },
+    let quartiles = metric.distribution.quartiles();
+    let range = quartiles.map(|found| [found.low, found.high].map(two_digits));
+    MedianAndQuartiles {
+        median: figure(quartiles.map(|found| found.median)),
+        quartiles: range.map_or_else(String::new, |[low, high]| format!("[{low}, {high}]")),
     }
 }

@@ -125,14 +125,14 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
 
 /// Returns the scale for both rates, in whole percent, up to 100.
 fn scale(density: &Density, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
+    let squares = density.iter();
+    let squares = squares.map(|((all, usable), count)| (f64::from(*all.min(usable)), *count));
+    let points = dots.iter().map(|dot| &dot.point);
+    let points = points.map(|point| (point.germination.min(point.usable), 1));
     let values = if is_crowded {
-        let squares = density.iter();
-        let least = squares.map(|((all, usable), count)| (f64::from(*all.min(usable)), *count));
-        least.collect()
+        squares.collect()
     } else {
-        let points = dots.iter().map(|dot| &dot.point);
-        let least = points.map(|point| (point.germination.min(point.usable), 1));
-        least.collect()
+        points.collect()
     };
     let least = usual_least(values).unwrap_or(100.0).clamp(0.0, 99.0);
     (rounded_out(least, 100.0, 5).0.floor(), 100.0)

@@ -72,7 +72,12 @@ impl ReportData {
     }
 
     pub(super) fn step_words(&self) -> StepWords {
-        StepWords::of(self.history.step)
+        let (one, many) = match self.history.step {
+            Step::Day => ("day", "days"),
+            Step::Week => ("week", "weeks"),
+            Step::Month => ("month", "months"),
+        };
+        StepWords { one, many }
     }
 
     /// Returns the number of crops that have a name.
@@ -95,17 +100,6 @@ pub(super) type Density = BTreeMap<(i16, i16), u64>;
 pub(super) struct StepWords {
     pub(super) one: &'static str,
     pub(super) many: &'static str,
-}
-
-impl StepWords {
-    fn of(step: Step) -> Self {
-        let (one, many) = match step {
-            Step::Day => ("day", "days"),
-            Step::Week => ("week", "weeks"),
-            Step::Month => ("month", "months"),
-        };
-        Self { one, many }
-    }
 }
 
 impl Sink for ReportData {

@@ -14,15 +14,6 @@ pub(super) struct Losses {
     usable: Decimal,
 }
 
-/// The outcome of the cells, in percent.
-pub(super) struct Shares {
-    pub(super) usable: Decimal,
-    /// Germinated but not usable.
-    pub(super) weak: Decimal,
-    /// Not germinated.
-    pub(super) empty: Decimal,
-}
-
 impl Losses {
     pub(super) fn add(&mut self, numbers: &BatchNumbers) {
         let (Some(cells), Some(germinated), Some(usable)) =
@@ -47,16 +38,16 @@ impl Losses {
         }
     }
 
-    /// Returns the shares in percent. `None` if no batch has the counts.
-    pub(super) fn shares(&self) -> Option<Shares> {
+    /// Returns the shares in percent: usable, germinated but not usable, not germinated. `None` if no batch has the counts.
+    pub(super) fn shares(&self) -> Option<[Decimal; 3]> {
         let of_cells = |part: Decimal| {
             part.checked_mul(Decimal::ONE_HUNDRED)?
                 .checked_div(self.cells)
         };
-        Some(Shares {
-            usable: of_cells(self.usable)?,
-            weak: of_cells(self.germinated - self.usable)?,
-            empty: of_cells(self.cells - self.germinated)?,
-        })
+        Some([
+            of_cells(self.usable)?,
+            of_cells(self.germinated - self.usable)?,
+            of_cells(self.cells - self.germinated)?,
+        ])
     }
 }

@@ -82,16 +82,12 @@ struct ReportPage {
     facts: Vec<(&'static str, String)>,
     findings: Vec<QualityIssue>,
     findings_note: &'static str,
-    weighted: Weighted,
+    /// The means weighted by images.
+    weighted_germination: String,
+    weighted_usable: String,
     zone: String,
     colophon: String,
     set_digest: String,
-}
-
-/// The means weighted by images.
-struct Weighted {
-    germination: String,
-    usable: String,
 }
 
 impl ReportPage {
@@ -142,10 +138,8 @@ impl ReportPage {
             } else {
                 "For your information: nothing was corrected, nothing left out."
             },
-            weighted: Weighted {
-                germination: percent(&total.germination_rate),
-                usable: percent(&total.usable_rate),
-            },
+            weighted_germination: percent(&total.germination_rate),
+            weighted_usable: percent(&total.usable_rate),
             zone: zone(data),
             colophon: colophon(data, info),
             set_digest: data.set_digest(),
@@ -216,9 +210,8 @@ fn attention_lead(attention: &Attention, step: &str) -> String {
 }
 
 fn percent(metric: &Metric) -> String {
-    metric
-        .weighted_mean()
-        .map_or_else(|| "–".to_owned(), |mean| format!("{} %", two_digits(mean)))
+    let mean = metric.weighted_mean();
+    mean.map_or_else(|| "–".to_owned(), |mean| format!("{} %", two_digits(mean)))
 }
 
 /// Says when the newest batch was created.
@@ -239,32 +232,26 @@ fn freshness(data: &ReportData) -> String {
 
 /// Returns how times are meant.
 fn zone(data: &ReportData) -> String {
-    let words = data.step_words();
+    let (steps, zone) = (data.step_words().many, data.zone.name());
     let weeks = match data.history.step {
         Step::Week => "; weeks are ISO weeks, Monday to Sunday",
         Step::Day | Step::Month => "",
     };
-    format!(
-        "Days and {} are those of {}{weeks}.",
-        words.many,
-        data.zone.name()
-    )
+    format!("Days and {steps} are those of {zone}{weeks}.")
 }
 
 fn facts(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {
-    let mut rows = Vec::new();
-    if let Some(profile) = &info.profile {
-        rows.push(("Profile", profile.clone()));
-    }
-    rows.push(("Range", range_words(data, info)));
-    if !info.conditions.is_empty() {
-        rows.push(("Filter", info.conditions.join(", ")));
-    }
-    rows.push(("Batches", thousands(batches)));
-    rows.push(("Crops", data.named_crops().to_string()));
-    rows.push(("Batches without measurements", thousands(data.unmeasured)));
-    let made = minute(data.span.made);
-    rows.push(("Generated", format!("{made} {}", data.zone.name())));
+    let generated = format!("{} {}", minute(data.span.made), data.zone.name());
+    let mut rows = vec![
+        ("Profile", info.profile.clone().unwrap_or_default()),
+        ("Range", range_words(data, info)),
+        ("Filter", info.conditions.join(", ")),
+        ("Batches", thousands(batches)),
+        ("Crops", data.named_crops().to_string()),
+        ("Batches without measurements", thousands(data.unmeasured)),
+        ("Generated", generated),
+    ];
+    rows.retain(|(_, text)| !text.is_empty());
     rows
 }
 
@@ -276,23 +263,21 @@ fn findings(data: &ReportData, info: &ReportInfo) -> Vec<QualityIssue> {
         examples: Vec::new(),
     });
     let names = data.history.crops.keys().map(String::as_str);
-    data.quality
-        .findings()
-        .into_iter()
+    let found = data.quality.findings().into_iter();
+    found
         .chain(similar_crops(names))
         .chain(from_fetch)
         .collect()
 }
 
 fn colophon(data: &ReportData, info: &ReportInfo) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let interface = info
-        .version
-        .as_ref()
-        .map_or_else(String::new, |version| format!(" (interface {version})"));
+    let interface = info.version.as_ref();
+    let interface = interface.map(|version| format!(" (interface {version})"));
     format!(
-        "trayscan {version}, from {}{interface}, {}, generated {} {}.",
+        "trayscan {}, from {}{}, {}, generated {} {}.",
+        env!("CARGO_PKG_VERSION"),
         info.source,
+        interface.unwrap_or_default(),
         range_words(data, info),
         minute(data.span.made),
         data.zone.name()

@@ -215,14 +215,11 @@ pub(super) fn similar_crops<'a>(names: impl Iterator<Item = &'a str>) -> Option<
 
 /// Returns a name in quotes, with invisible characters as escapes.
 fn quoted(name: &str) -> String {
-    let mut shown = String::new();
-    for letter in name.chars() {
-        if is_invisible(letter) {
-            shown.extend(letter.escape_unicode());
-        } else {
-            shown.push(letter);
-        }
-    }
+    let shown = |letter: char| match letter {
+        hidden if is_invisible(hidden) => hidden.escape_unicode().to_string(),
+        letter => letter.to_string(),
+    };
+    let shown: String = name.chars().map(shown).collect();
     shortened(&format!("\"{shown}\""))
 }
 
@@ -252,9 +249,8 @@ fn does_not_add_up(
         return (part + rest - whole).abs() > 2;
     }
     let [whole, part, rest] = [whole, part, rest].map(ExactValue::decimal);
-    let difference = part
-        .checked_add(rest)
-        .and_then(|sum| sum.checked_sub(whole));
+    let sum = part.checked_add(rest);
+    let difference = sum.and_then(|sum| sum.checked_sub(whole));
     difference.is_none_or(|difference| difference.abs() > Decimal::new(2, 2))
 }
 
@@ -276,18 +272,13 @@ fn is_another_rate(
         return (rate * cells - 10_000 * count).abs() > cells + 10_000;
     }
     let [rate, count, cells] = [rate, count, cells].map(ExactValue::decimal);
-    let hundredfold = count.checked_mul(Decimal::ONE_HUNDRED);
-    let difference = rate
-        .checked_mul(cells)
-        .zip(hundredfold)
-        .and_then(|(expected, hundredfold)| expected.checked_sub(hundredfold));
-    let allowed = cells
-        .checked_mul(Decimal::new(1, 2))
-        .and_then(|allowed| allowed.checked_add(Decimal::ONE));
-    match (difference, allowed) {
-        (Some(difference), Some(allowed)) => difference.abs() > allowed,
-        _ => true,
-    }
+    let is_another = || {
+        let hundredfold = count.checked_mul(Decimal::ONE_HUNDRED)?;
+        let difference = rate.checked_mul(cells)?.checked_sub(hundredfold)?;
+        let allowed = cells.checked_mul(Decimal::new(1, 2))?;
+        Some(difference.abs() > allowed.checked_add(Decimal::ONE)?)
+    };
+    is_another().unwrap_or(true)
 }
 
 /// Returns the hundredths of nearly all values, for arithmetic that cannot overflow.

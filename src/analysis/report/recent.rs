@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::escape::Escaped;
 use super::format::{hide_emails, is_email};
 use super::parse::BatchNumbers;
 use crate::analysis::judgement::BatchValues;
@@ -223,6 +224,20 @@ impl Scan {
     fn newest_first(&self, other: &Self) -> Ordering {
         let created = other.created.cmp(&self.created);
         created.then_with(|| other.text(ScanText::Id).cmp(self.text(ScanText::Id)))
+    }
+}
+
+/// The room that is left for links on a part of the page, in bytes.
+pub(super) struct LinkBudget(pub(super) usize);
+
+impl LinkBudget {
+    /// Returns the link of a batch. `None` from the first one on that does not fit.
+    pub(super) fn take(&mut self, scan: &Scan) -> Option<String> {
+        let link = scan.link()?;
+        let size = Escaped(&link).to_string().len();
+        let left = self.0.checked_sub(size);
+        self.0 = left.unwrap_or(0);
+        left.map(|_| link)
     }
 }
 

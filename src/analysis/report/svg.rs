@@ -42,25 +42,15 @@ pub(super) enum Anchor {
 impl Svg {
     /// Starts an image of this size. A unit is a pixel on a phone and larger on a desktop.
     pub(super) fn new(width: f64, height: f64, alt: &AltText<'_>) -> Self {
-        Self::begin(width, height, "img", alt)
+        Self::with_role("img", width, height, alt)
     }
 
-    /// Starts an image with links that a screen reader can follow.
-    pub(super) fn with_links(width: f64, height: f64, alt: &AltText<'_>) -> Self {
-        Self::begin(width, height, "group", alt)
-    }
-
-    fn begin(width: f64, height: f64, role: &str, alt: &AltText<'_>) -> Self {
-        let AltText {
-            id,
-            title,
-            description,
-        } = alt;
-        let (width, height) = (Px(width), Px(height));
+    /// Starts an image with a role for screen readers: they follow links in a `group`, but not in an `img`.
+    pub(super) fn with_role(role: &str, width: f64, height: f64, alt: &AltText<'_>) -> Self {
+        let (width, height, id) = (Px(width), Px(height), alt.id);
+        let (title, description) = (Escaped(alt.title), Escaped(alt.description));
         let text = format!(
-            r#"<svg viewBox="0 0 {width} {height}" role="{role}" aria-labelledby="{id}-t {id}-d"><title id="{id}-t">{}</title><desc id="{id}-d">{}</desc>"#,
-            Escaped(title),
-            Escaped(description),
+            r#"<svg viewBox="0 0 {width} {height}" role="{role}" aria-labelledby="{id}-t {id}-d"><title id="{id}-t">{title}</title><desc id="{id}-d">{description}</desc>"#
         );
         Self { text }
     }
@@ -151,11 +141,8 @@ impl Svg {
     }
 
     fn close(&mut self, name: &str, tooltip: Option<&str>) {
-        match tooltip {
-            Some(tooltip) => self.write(format_args!(
-                "><title>{}</title></{name}>",
-                Escaped(tooltip)
-            )),
+        match tooltip.map(Escaped) {
+            Some(tooltip) => self.write(format_args!("><title>{tooltip}</title></{name}>")),
             None => self.write(format_args!("/>")),
         }
     }
@@ -262,7 +249,7 @@ mod tests {
             title: "</title><script>",
             description: "\"&'",
         };
-        let mut svg = Svg::with_links(10.0, 10.0, &alt);
+        let mut svg = Svg::with_role("group", 10.0, 10.0, &alt);
         svg.label("a", (0.0, 0.0), Anchor::End, "<img src=x onerror=alert(1)>");
         svg.link("https://example.org/\"onmouseover=\"x", |svg| {
             svg.dot("d", (1.0, 2.0), 3.0, Some("</circle><script>"));

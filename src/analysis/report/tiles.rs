@@ -13,36 +13,25 @@ pub(super) struct Tile {
     pub(super) note: String,
 }
 
-/// A figure whose change is shown.
-struct TileKind {
-    name: &'static str,
-    /// The change within one crop.
-    change: fn(&Figures, &Figures) -> Option<Decimal>,
-}
+/// The change of a figure within one crop.
+type Change = fn(&Figures, &Figures) -> Option<Decimal>;
 
-const KINDS: [TileKind; 4] = [
-    TileKind {
-        name: "Usable",
-        change: |newest, before| of(&newest.usable_rate, &before.usable_rate),
-    },
-    TileKind {
-        name: "Germination",
-        change: |newest, before| of(&newest.germination_rate, &before.germination_rate),
-    },
-    TileKind {
-        name: "Gap between the two",
-        change: |newest, before| {
-            let germination = of(&newest.germination_rate, &before.germination_rate)?;
-            germination.checked_sub(of(&newest.usable_rate, &before.usable_rate)?)
-        },
-    },
-    TileKind {
-        name: "Size variation (CV)",
-        change: |newest, before| {
-            let metric = &newest.coefficient_of_variation;
-            of(metric, &before.coefficient_of_variation)
-        },
-    },
+/// The figures whose change is shown.
+const KINDS: [(&str, Change); 4] = [
+    ("Usable", |newest, before| {
+        of(&newest.usable_rate, &before.usable_rate)
+    }),
+    ("Germination", |newest, before| {
+        of(&newest.germination_rate, &before.germination_rate)
+    }),
+    ("Gap between the two", |newest, before| {
+        let germination = of(&newest.germination_rate, &before.germination_rate)?;
+        germination.checked_sub(of(&newest.usable_rate, &before.usable_rate)?)
+    }),
+    ("Size variation (CV)", |newest, before| {
+        let metric = &newest.coefficient_of_variation;
+        of(metric, &before.coefficient_of_variation)
+    }),
 ];
 
 fn of(newest: &Metric, before: &Metric) -> Option<Decimal> {
@@ -55,39 +44,39 @@ pub(super) fn tiles(data: &ReportData, newest: &NewestStep<'_>) -> Vec<Tile> {
     let batches: u64 = batches.map(|figures| figures.batches).sum();
     let crops = text::count(present.len() as u64, "crop", "crops");
     let share = data.span.share(newest.period);
-    let mut tiles = vec![Tile {
+    let share = share.map_or_else(String::new, |share| format!(", {share}"));
+    let batches = Tile {
         name: "Batches",
         value: thousands(batches),
         unit: "",
-        note: share.map_or_else(
-            || format!("of {crops}"),
-            |share| format!("of {crops}, {share}"),
-        ),
-    }];
-    tiles.extend(KINDS.iter().map(|kind| tile(kind, &present)));
-    tiles
+        note: format!("of {crops}{share}"),
+    };
+    let tiles = KINDS.map(|(name, change)| tile(name, change, &present));
+    [batches].into_iter().chain(tiles).collect()
 }
 
-fn tile(kind: &TileKind, crops: &[&CropJudgement<'_>]) -> Tile {
+fn tile(name: &'static str, change: Change, crops: &[&CropJudgement<'_>]) -> Tile {
     let changes = crops.iter().filter_map(|crop| {
         let newest = crop.newest?;
-        Some(((kind.change)(newest, &crop.before)?, newest.batches))
+        Some((change(newest, &crop.before)?, newest.batches))
     });
     let changes: Vec<(Decimal, u64)> = changes.collect();
-    let Some(mean) = weighted_mean(&changes) else {
-        return Tile {
-            name: kind.name,
-            value: "–".to_owned(),
-            unit: "",
-            note: format!("not enough batches to compare (at least {MIN_BATCHES} of a crop)"),
-        };
+    let (value, unit, note) = match weighted_mean(&changes) {
+        Some(mean) => {
+            let compared = text::count(changes.len() as u64, "crop", "crops");
+            (signed(mean), "points", format!("mean of {compared}"))
+        }
+        None => (
+            "–".to_owned(),
+            "",
+            format!("not enough batches to compare (at least {MIN_BATCHES} of a crop)"),
+        ),
     };
-    let compared = text::count(changes.len() as u64, "crop", "crops");
     Tile {
-        name: kind.name,
-        value: signed(mean),
-        unit: "points",
-        note: format!("mean of {compared}"),
+        name,
+        value,
+        unit,
+        note,
     }
 }
 

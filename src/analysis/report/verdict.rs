@@ -30,14 +30,10 @@ impl VerdictText {
     pub(super) fn new(data: &ReportData, newest: &NewestStep<'_>, attention: &Attention) -> Self {
         let share = data.span.share(newest.period);
         let (name, dates) = period_name(newest.period);
-        let details: Vec<String> = Some(dates)
-            .filter(|dates| !dates.is_empty())
-            .into_iter()
-            .chain(share)
-            .collect();
-        let period = match details.as_slice() {
-            [] => name,
-            details => format!("{name} ({})", details.join(", ")),
+        let dates = Some(dates).filter(|dates| !dates.is_empty());
+        let period = match &*text::join(dates.into_iter().chain(share), ", ") {
+            "" => name,
+            details => format!("{name} ({details})"),
         };
         let present: Vec<&CropJudgement<'_>> = newest.present().collect();
         let (bad, others): (Vec<_>, Vec<_>) = present
@@ -88,11 +84,11 @@ fn rest(
     are_all: bool,
     words: StepWords,
 ) -> String {
-    let is = |verdict: Verdict| {
+    let is = |verdict: Verdict| -> Vec<&CropJudgement<'_>> {
         let found = crops.iter().copied();
         found
             .filter(|crop| crop.comparison.verdict == verdict)
-            .collect::<Vec<_>>()
+            .collect()
     };
     let (up, usual, few) = (is(Verdict::Up), is(Verdict::Usual), is(Verdict::TooFew));
     if are_all && few.len() == crops.len() {
@@ -127,9 +123,9 @@ fn rest(
         [crop] => format!("no batches of {}", crop_name(crop.name)),
         some => format!("no batches of {} crops", some.len()),
     };
-    let parts = [named(&up, rise, "rose"), usual, few, absent];
-    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    sentence(newest, &parts.join("; "))
+    let parts = [named(&up, rise, "rose"), usual, few, absent].into_iter();
+    let parts = parts.filter(|part| !part.is_empty());
+    sentence(newest, &text::join(parts, "; "))
 }
 
 /// Makes a sentence of `text`, which may be empty. A crop at its start is spelled as received: another crop may differ only in
@@ -205,21 +201,13 @@ fn moved(crop: &CropJudgement<'_>, limit: Decimal) -> String {
 }
 
 fn misses(missed: &MissedTarget) -> String {
-    let MissedTarget {
-        field,
-        median,
-        target,
-    } = missed;
-    let (is, limit) = match *field {
-        "CV" => ("a CV of", "above"),
-        "germination" => ("a germination of", "below"),
-        _ => ("", "below"),
-    };
-    let value = prose(*median, *target);
-    let target = target.normalize();
-    if is.is_empty() {
-        format!("is {limit} its target of {target}\u{a0}% with {value}\u{a0}% usable")
-    } else {
-        format!("has {is} {value}\u{a0}%, {limit} its target of {target}\u{a0}%")
+    let value = prose(missed.median, missed.target);
+    let target = missed.target.normalize();
+    match missed.field {
+        "CV" => format!("has a CV of {value}\u{a0}%, above its target of {target}\u{a0}%"),
+        "germination" => {
+            format!("has a germination of {value}\u{a0}%, below its target of {target}\u{a0}%")
+        }
+        _ => format!("is below its target of {target}\u{a0}% with {value}\u{a0}% usable"),
     }
 }

@@ -7,17 +7,13 @@ const LEFT: f64 = 104.0;
 const RIGHT: f64 = WIDTH - 12.0;
 
 /// The values of one crop, which may extend beyond the scale.
-pub(in crate::analysis::report) struct BoxPlot {
-    pub(in crate::analysis::report) name: String,
-    pub(in crate::analysis::report) spread: Spread,
+pub(crate) struct BoxPlot {
+    pub(crate) name: String,
+    pub(crate) spread: Spread,
 }
 
 /// Draws crops on a scale from 0 to `most`, rounded up.
-pub(in crate::analysis::report) fn boxes(
-    crops: &[BoxPlot],
-    most: f64,
-    alt: &AltText<'_>,
-) -> String {
+pub(crate) fn boxes(crops: &[BoxPlot], most: f64, alt: &AltText<'_>) -> String {
     let bottom = ROW * crops.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + 26.0, alt);
     let scale = scale(most);
@@ -36,18 +32,11 @@ pub(in crate::analysis::report) fn boxes(
     for (row, crop) in crops.iter().enumerate() {
         let middle = ROW * (row as f64 + 0.5);
         let spread = &crop.spread;
-        svg.label(
-            "name",
-            (LEFT - 8.0, middle + 4.0),
-            Anchor::End,
-            &short(&crop.name),
-        );
+        let beside = (LEFT - 8.0, middle + 4.0);
+        svg.label("name", beside, Anchor::End, &short(&crop.name));
         let at = |value: f64| x.position(value);
-        svg.line(
-            "whisker",
-            (at(spread.least), middle),
-            (at(spread.most), middle),
-        );
+        let (least, most) = (at(spread.least), at(spread.most));
+        svg.line("whisker", (least, middle), (most, middle));
         let width = (at(spread.high) - at(spread.low)).max(1.0);
         let tooltip = format!("{}: {}", crop.name, spread.words);
         let corner = (at(spread.low), middle - 7.0);
@@ -74,6 +63,6 @@ pub(in crate::analysis::report) fn boxes(
 }
 
 /// Returns the scale of a chart up to `most`.
-pub(in crate::analysis::report) fn scale(most: f64) -> (f64, f64) {
+pub(crate) fn scale(most: f64) -> (f64, f64) {
     rounded_out(0.0, most.max(0.0), 4)
 }

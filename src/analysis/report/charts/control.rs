@@ -10,24 +10,24 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 22.0;
 
 /// One batch.
-pub(in crate::analysis::report) struct ControlPoint {
-    pub(in crate::analysis::report) rate: f64,
+pub(crate) struct ControlPoint {
+    pub(crate) rate: f64,
     /// The date on the axis.
-    pub(in crate::analysis::report) day: String,
+    pub(crate) day: String,
     /// The tooltip.
-    pub(in crate::analysis::report) tooltip: String,
-    pub(in crate::analysis::report) is_outside: bool,
+    pub(crate) tooltip: String,
+    pub(crate) is_outside: bool,
 }
 
 /// The values of the horizontal lines.
 #[derive(Clone, Copy)]
-pub(in crate::analysis::report) struct ControlLimits {
-    pub(in crate::analysis::report) low: f64,
-    pub(in crate::analysis::report) mean: f64,
-    pub(in crate::analysis::report) high: f64,
+pub(crate) struct ControlLimits {
+    pub(crate) low: f64,
+    pub(crate) mean: f64,
+    pub(crate) high: f64,
 }
 
-pub(in crate::analysis::report) fn control(
+pub(crate) fn control(
     batches: &[ControlPoint],
     limits: ControlLimits,
     scale: (f64, f64),

@@ -4,14 +4,14 @@ use crate::analysis::report::svg::{Anchor, Svg, tick_label};
 
 /// The quartiles, minimum and maximum of some values, for drawing.
 #[derive(Clone, Debug)]
-pub(in crate::analysis::report) struct Spread {
-    pub(in crate::analysis::report) least: f64,
-    pub(in crate::analysis::report) low: f64,
-    pub(in crate::analysis::report) median: f64,
-    pub(in crate::analysis::report) high: f64,
-    pub(in crate::analysis::report) most: f64,
+pub(crate) struct Spread {
+    pub(crate) least: f64,
+    pub(crate) low: f64,
+    pub(crate) median: f64,
+    pub(crate) high: f64,
+    pub(crate) most: f64,
     /// The same as exact text.
-    pub(in crate::analysis::report) words: String,
+    pub(crate) words: String,
 }
 
 /// The width of every chart: fits on a phone without shrinking the text.
@@ -54,16 +54,13 @@ impl EdgeNumbers {
         value: f64,
         is_high: bool,
     ) -> Option<f64> {
-        let (anchor, start) = if x + NUMBER_WIDTH + 8.0 > self.right {
-            (Anchor::End, (x - 8.0 - NUMBER_WIDTH).max(self.left))
+        let (anchor, start, offset) = if x + NUMBER_WIDTH + 8.0 > self.right {
+            let start = (x - 8.0 - NUMBER_WIDTH).max(self.left);
+            (Anchor::End, start, NUMBER_WIDTH)
         } else {
-            (Anchor::Start, x + 8.0)
+            (Anchor::Start, x + 8.0, 0.0)
         };
-        let step = if is_high {
-            NUMBER_HEIGHT
-        } else {
-            -NUMBER_HEIGHT
-        };
+        let step = if is_high { 1.0 } else { -1.0 } * NUMBER_HEIGHT;
         let is_free = |y: &f64| {
             !self.written.iter().any(|(other_x, other_y)| {
                 (other_x - start).abs() < NUMBER_WIDTH && (other_y - y).abs() < NUMBER_HEIGHT
@@ -72,16 +69,8 @@ impl EdgeNumbers {
         let mut heights = (0..MAX_MOVES).map(|moves| y + f64::from(moves) * step);
         let y = heights.find(is_free)?;
         self.written.push((start, y));
-        let x = match anchor {
-            Anchor::Start => start,
-            _ => start + NUMBER_WIDTH,
-        };
-        svg.label(
-            "tick",
-            (x, y + 3.0),
-            anchor,
-            &tick_label((value * 10.0).round() / 10.0),
-        );
+        let number = tick_label((value * 10.0).round() / 10.0);
+        svg.label("tick", (start + offset, y + 3.0), anchor, &number);
         Some(y)
     }
 }

@@ -7,10 +7,10 @@ const LEFT: f64 = 104.0;
 const RIGHT: f64 = WIDTH - 6.0;
 
 /// The average tray of a crop, in percent of its cells.
-pub(in crate::analysis::report) struct Loss {
-    pub(in crate::analysis::report) name: String,
+pub(crate) struct Loss {
+    pub(crate) name: String,
     /// Usable, germinated but not usable, not germinated: as drawn, and as written.
-    pub(in crate::analysis::report) shares: [(f64, String); 3],
+    pub(crate) shares: [(f64, String); 3],
 }
 
 const CLASSES: [(&str, &str); 3] = [
@@ -19,18 +19,14 @@ const CLASSES: [(&str, &str); 3] = [
     ("empty", "not germinated"),
 ];
 
-pub(in crate::analysis::report) fn losses(crops: &[Loss], alt: &AltText<'_>) -> String {
+pub(crate) fn losses(crops: &[Loss], alt: &AltText<'_>) -> String {
     let height = ROW * crops.len() as f64 + 26.0;
     let mut svg = Svg::new(WIDTH, height, alt);
     let x = Axis::new((0.0, 100.0), (LEFT, RIGHT));
     for (row, crop) in crops.iter().enumerate() {
         let top = ROW * row as f64 + 4.0;
-        svg.label(
-            "name",
-            (LEFT - 8.0, top + 13.0),
-            Anchor::End,
-            &short(&crop.name),
-        );
+        let beside = (LEFT - 8.0, top + 13.0);
+        svg.label("name", beside, Anchor::End, &short(&crop.name));
         let mut from = 0.0;
         for ((share, text), (class, label)) in crop.shares.iter().zip(CLASSES) {
             let (start, end) = (x.position(from), x.position(from + share));
@@ -46,18 +42,12 @@ pub(in crate::analysis::report) fn losses(crops: &[Loss], alt: &AltText<'_>) -> 
         }
     }
     let foot = ROW * crops.len() as f64 + 18.0;
-    for tick in [0.0, 50.0, 100.0] {
-        let anchor = if tick > 99.0 {
-            Anchor::End
-        } else {
-            Anchor::Middle
-        };
-        svg.label(
-            "tick",
-            (x.position(tick), foot),
-            anchor,
-            &format!("{tick:.0} %"),
-        );
+    for (tick, anchor, label) in [
+        (0.0, Anchor::Middle, "0 %"),
+        (50.0, Anchor::Middle, "50 %"),
+        (100.0, Anchor::End, "100 %"),
+    ] {
+        svg.label("tick", (x.position(tick), foot), anchor, label);
     }
     svg.finish()
 }

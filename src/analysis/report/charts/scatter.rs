@@ -14,43 +14,43 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 
 /// One batch.
-pub(in crate::analysis::report) struct ScatterPoint {
-    pub(in crate::analysis::report) germination: f64,
-    pub(in crate::analysis::report) usable: f64,
+pub(crate) struct ScatterPoint {
+    pub(crate) germination: f64,
+    pub(crate) usable: f64,
     /// The tooltip.
-    pub(in crate::analysis::report) tooltip: String,
+    pub(crate) tooltip: String,
     /// The link to the analysis.
-    pub(in crate::analysis::report) link: Option<String>,
+    pub(crate) link: Option<String>,
     /// Whether it belongs to the newest step.
-    pub(in crate::analysis::report) is_new: bool,
+    pub(crate) is_new: bool,
 }
 
 impl ScatterPoint {
     /// Returns whether it is beyond the scale and drawn at the edge.
-    pub(in crate::analysis::report) fn is_beyond(&self, (from, to): (f64, f64)) -> bool {
+    pub(crate) fn is_beyond(&self, (from, to): (f64, f64)) -> bool {
         let rates = [self.germination, self.usable];
         rates.iter().any(|rate| *rate < from || *rate > to)
     }
 
     /// Returns the size of its texts on the page, in bytes.
-    pub(in crate::analysis::report) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let texts = [Some(&self.tooltip), self.link.as_ref()];
         let texts = texts.into_iter().flatten();
         texts.map(|text| Escaped(text).to_string().len()).sum()
     }
 }
 
-pub(in crate::analysis::report) struct Scatter<'a> {
-    pub(in crate::analysis::report) words: AltText<'a>,
-    pub(in crate::analysis::report) points: &'a [ScatterPoint],
+pub(crate) struct Scatter<'a> {
+    pub(crate) words: AltText<'a>,
+    pub(crate) points: &'a [ScatterPoint],
     /// The number of batches in each square of one point, by its lower corner. Empty if every batch is a dot.
-    pub(in crate::analysis::report) density: &'a BTreeMap<(i16, i16), u64>,
+    pub(crate) density: &'a BTreeMap<(i16, i16), u64>,
     /// The scale of both axes.
-    pub(in crate::analysis::report) scale: (f64, f64),
+    pub(crate) scale: (f64, f64),
 }
 
-pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
-    let mut svg = Svg::with_links(WIDTH, HEIGHT, &scatter.words);
+pub(crate) fn scatter(scatter: &Scatter<'_>) -> String {
+    let mut svg = Svg::with_role("group", WIDTH, HEIGHT, &scatter.words);
     let scale = scatter.scale;
     let x = Axis::new(scale, (LEFT, RIGHT));
     let y = Axis::new(scale, (BOTTOM, TOP));
@@ -72,12 +72,8 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     for point in old.into_iter().chain(new) {
         if point.is_beyond(scale) {
             let is_usable = point.usable < scale.0 || point.usable > scale.1;
-            let value = if is_usable {
-                point.usable
-            } else {
-                point.germination
-            };
-            beyond.push((point, value));
+            let values = [point.germination, point.usable];
+            beyond.push((point, values[usize::from(is_usable)]));
         } else {
             let position = (x.position(point.germination), y.position(point.usable));
             draw(&mut svg, point, position, false);
@@ -91,19 +87,10 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
         let place = numbers.write(&mut svg, (x, y), value, point.usable > scale.1);
         draw(&mut svg, point, (x, place.unwrap_or(y)), true);
     }
-    let middle = f64::midpoint(LEFT, RIGHT);
-    svg.label(
-        "axis",
-        (middle, HEIGHT - 6.0),
-        Anchor::Middle,
-        "germination rate, %",
-    );
-    svg.label(
-        "axis upright",
-        (-(TOP + BOTTOM) / 2.0, 12.0),
-        Anchor::Middle,
-        "usable rate, %",
-    );
+    let below = (f64::midpoint(LEFT, RIGHT), HEIGHT - 6.0);
+    svg.label("axis", below, Anchor::Middle, "germination rate, %");
+    let beside = (-(TOP + BOTTOM) / 2.0, 12.0);
+    svg.label("axis upright", beside, Anchor::Middle, "usable rate, %");
     svg.finish()
 }
 

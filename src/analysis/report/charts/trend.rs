@@ -11,18 +11,18 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 22.0;
 
 /// The data of one chart.
-pub(in crate::analysis::report) struct TrendChart<'a> {
-    pub(in crate::analysis::report) words: AltText<'a>,
+pub(crate) struct TrendChart<'a> {
+    pub(crate) words: AltText<'a>,
     /// One per step, oldest first. `None` if a step has no values.
-    pub(in crate::analysis::report) steps: &'a [Option<Spread>],
+    pub(crate) steps: &'a [Option<Spread>],
     /// The names of the steps.
-    pub(in crate::analysis::report) labels: &'a [String],
-    pub(in crate::analysis::report) target: Option<f64>,
+    pub(crate) labels: &'a [String],
+    pub(crate) target: Option<f64>,
     /// The scale, the same for all crops.
-    pub(in crate::analysis::report) scale: (f64, f64),
+    pub(crate) scale: (f64, f64),
 }
 
-pub(in crate::analysis::report) fn trend(trend: &TrendChart<'_>) -> String {
+pub(crate) fn trend(trend: &TrendChart<'_>) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, &trend.words);
     let y = Axis::new(trend.scale, (BOTTOM, TOP));
     for tick in y.ticks(4) {
@@ -96,13 +96,10 @@ fn draw_band(svg: &mut Svg, run: &Run<'_>, width: f64, x: impl Fn(usize) -> f64,
         svg.rectangle("band", corner, (2.0 * half, (bottom - top).max(1.0)), None);
         return;
     }
-    let above = run
-        .iter()
-        .map(|(index, spread)| (x(*index), y.position(spread.high)));
-    let below = run
-        .iter()
-        .rev()
-        .map(|(index, spread)| (x(*index), y.position(spread.low)));
+    let point = |index: usize, value: f64| (x(index), y.position(value));
+    let above = run.iter().map(|(index, spread)| point(*index, spread.high));
+    let below = run.iter().rev();
+    let below = below.map(|(index, spread)| point(*index, spread.low));
     svg.area("band", &above.chain(below).collect::<Vec<_>>(), None);
 }
 
@@ -128,10 +125,8 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
         } else {
             ("mark", 2.2)
         };
-        let tooltip = trend
-            .labels
-            .get(*index)
-            .map(|label| format!("{label}: {}", spread.words));
+        let tooltip = trend.labels.get(*index);
+        let tooltip = tooltip.map(|label| format!("{label}: {}", spread.words));
         let (x, y) = point(entry);
         let is_below = spread.median < trend.scale.0;
         if is_below || spread.median > trend.scale.1 {
@@ -161,7 +156,7 @@ const SPARK_POINTS: f64 = 20.0;
 
 /// Draws a sparkline of `values`, one per step, with the line of the target and a scale of its own. `None` if
 /// a step has no value.
-pub(in crate::analysis::report) fn spark(values: &[Option<f64>], target: Option<f64>) -> String {
+pub(crate) fn spark(values: &[Option<f64>], target: Option<f64>) -> String {
     let mut svg = Svg::ornament(SPARK.0, SPARK.1, "spark");
     let all = values.iter().flatten().copied().chain(target);
     let (least, most) = all.fold(
