@@ -28,10 +28,8 @@ impl Targets {
     /// Returns the target of `crop`, ignoring case.
     pub(crate) fn of(&self, crop: Option<&str>) -> Option<&Target> {
         let name = crop?.to_lowercase();
-        let found = self
-            .crops
-            .iter()
-            .find(|(crop, _)| crop.to_lowercase() == name);
+        let mut crops = self.crops.iter();
+        let found = crops.find(|(crop, _)| crop.to_lowercase() == name);
         found.map(|(_, target)| target)
     }
 

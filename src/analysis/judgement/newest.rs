@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::ops::Bound;
 
 use rust_decimal::Decimal;
+use serde::Serialize;
 
 use super::history::{CropHistory, History, before};
 use super::limits::Limits;
 use super::verdict::{CropComparison, Verdict};
-use crate::analysis::statistics::{Figures, Period};
+use crate::analysis::statistics::{Figures, Metric, Period};
 use crate::analysis::{Target, Targets};
 use crate::text::count;
 
@@ -54,23 +55,13 @@ pub(crate) struct MissedTarget {
 }
 
 /// Whether the newest step of a crop meets its targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum TargetState {
     Met,
     Missed,
     /// A target is set, but the step has no values for it.
     NoValues,
-}
-
-impl TargetState {
-    /// Returns its name in JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::Missed => "missed",
-            Self::NoValues => "no_values",
-        }
-    }
 }
 
 impl History {
@@ -197,9 +188,7 @@ impl<'a> CropJudgement<'a> {
         let loss = match rank {
             BELOW_TARGET => shortfall.min().unwrap_or(change),
             // The most recent first.
-            ABSENT => self
-                .last
-                .map_or(Decimal::ZERO, |(last, _)| Decimal::from(-last.first())),
+            ABSENT => Decimal::from(-self.last.map_or(0, |(last, _)| last.first())),
             _ => change,
         };
         let batches = self.newest.map_or(0, |newest| newest.batches);
@@ -213,23 +202,13 @@ impl Target {
         &self,
         figures: &Figures,
     ) -> [(&'static str, Option<Decimal>, Option<Decimal>); 3] {
-        let variation = &figures.coefficient_of_variation;
+        let median = |metric: &Metric| metric.distribution.median();
+        let [usable, germination] = [&figures.usable_rate, &figures.germination_rate].map(median);
+        let variation = median(&figures.coefficient_of_variation);
         [
-            (
-                "usable",
-                self.usable_rate_min,
-                figures.usable_rate.distribution.median(),
-            ),
-            (
-                "germination",
-                self.germination_rate_min,
-                figures.germination_rate.distribution.median(),
-            ),
-            (
-                "CV",
-                self.coefficient_of_variation_max,
-                variation.distribution.median(),
-            ),
+            ("usable", self.usable_rate_min, usable),
+            ("germination", self.germination_rate_min, germination),
+            ("CV", self.coefficient_of_variation_max, variation),
         ]
     }
 }

@@ -83,18 +83,17 @@ pub(crate) fn changed(newest: &Distribution, before: &Distribution) -> Option<De
 /// Returns whether `change` is at least three standard errors of the median of `count` values, which is
 /// 1.4826 · deviation · 1.2533 / √count. Both sides are squared, so no root is rounded.
 fn exceeds_chance(change: Decimal, deviation: Decimal, count: u64) -> bool {
-    let three_errors = [
+    let factors = [
         Decimal::new(14826, 4),
         Decimal::new(12533, 4),
         Decimal::from(3),
     ];
-    let three_errors = three_errors
+    let three_errors = factors
         .into_iter()
         .try_fold(deviation, Decimal::checked_mul);
     let three_errors = three_errors.and_then(|errors| errors.checked_mul(errors));
-    let change = change
-        .checked_mul(change)
-        .and_then(|square| square.checked_mul(Decimal::from(count)));
+    let change = change.checked_mul(change);
+    let change = change.and_then(|square| square.checked_mul(Decimal::from(count)));
     match (change, three_errors) {
         (Some(change), Some(errors)) => change >= errors,
         // Too large to square: an enormous spread hides any change, and an enormous change is clear.

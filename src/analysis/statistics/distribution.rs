@@ -203,13 +203,11 @@ impl Distribution {
     }
 
     pub(crate) fn min(&self) -> Option<Decimal> {
-        let last = self.count.checked_sub(1)?;
-        Some(self.at([0, last])[0])
+        self.count.checked_sub(1).map(|_| self.at([0])[0])
     }
 
     pub(crate) fn max(&self) -> Option<Decimal> {
-        let last = self.count.checked_sub(1)?;
-        Some(self.at([0, last])[1])
+        self.count.checked_sub(1).map(|last| self.at([last])[0])
     }
 
     /// Returns the middle value, or the mean of the two middle values.
@@ -227,16 +225,21 @@ impl Distribution {
             let quarters = last % 4 * quartile;
             (last / 4 * quartile + quarters / 4, quarters % 4)
         };
-        let positions = [1, 2, 3].map(rank);
-        let after = |rank: usize| positions[rank].0 + u64::from(positions[rank].1 > 0);
-        let ranks = [0, 1, 2, 3, 4, 5].map(|rank| match rank {
-            0..3 => positions[rank].0,
-            _ => after(rank - 3),
-        });
-        let found = self.at(ranks);
-        let quartile = |rank: usize| between(found[rank], found[rank + 3], positions[rank].1);
-        let [low, median, high] = [0, 1, 2].map(quartile);
-        Some(Quartiles { low, median, high })
+        let [(low, a), (median, b), (high, c)] = [1, 2, 3].map(rank);
+        let after = |rank: u64, quarters: u64| rank + u64::from(quarters > 0);
+        let found = self.at([
+            low,
+            after(low, a),
+            median,
+            after(median, b),
+            high,
+            after(high, c),
+        ]);
+        Some(Quartiles {
+            low: between(found[0], found[1], a),
+            median: between(found[2], found[3], b),
+            high: between(found[4], found[5], c),
+        })
     }
 
     /// Returns the median absolute deviation from the median.

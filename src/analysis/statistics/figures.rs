@@ -221,11 +221,8 @@ impl WeightedSum {
                 (units < 0, more)
             }
         };
-        let sum = if is_negative {
-            &mut self.negative
-        } else {
-            &mut self.positive
-        };
+        let Self { positive, negative } = self;
+        let sum = if is_negative { negative } else { positive };
         *sum = sum.saturating_add(more);
     }
 
@@ -242,12 +239,8 @@ impl WeightedSum {
         }
         let distance = self.positive.abs_diff(self.negative);
         let hundredths = i128::try_from(divide(distance, divisor)).ok()?;
-        let signed = if self.positive < self.negative {
-            -hundredths
-        } else {
-            hundredths
-        };
-        Decimal::try_from_i128_with_scale(signed, 2).ok()
+        let sign = if self.positive < self.negative { -1 } else { 1 };
+        Decimal::try_from_i128_with_scale(sign * hundredths, 2).ok()
     }
 }
 

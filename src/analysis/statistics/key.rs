@@ -64,12 +64,10 @@ impl By {
             let text = batch.typed(column).filter(|text| !text.is_empty());
             KeyPart::Text(text.map(Into::into))
         };
-        match self {
-            Self::CropType => text(CROP_TYPE),
-            Self::Person => text(SCANNED_BY),
-            Self::Month => KeyPart::Time(second.map(|second| Step::Month.period(second))),
-            Self::Week => KeyPart::Time(second.map(|second| Step::Week.period(second))),
-            Self::Day => KeyPart::Time(second.map(|second| Step::Day.period(second))),
+        match self.step() {
+            Some(step) => KeyPart::Time(second.map(|second| step.period(second))),
+            None if self == Self::CropType => text(CROP_TYPE),
+            None => text(SCANNED_BY),
         }
     }
 }
@@ -119,10 +117,10 @@ fn absent_last<T: ?Sized>(
 
 /// Compares names ignoring case, then exactly.
 fn by_name(left: &str, right: &str) -> Ordering {
-    let lower = |text: &str| {
+    let lower = |text: &'_ str| {
         text.chars()
             .flat_map(char::to_lowercase)
-            .collect::<Vec<char>>()
+            .collect::<String>()
     };
     lower(left).cmp(&lower(right)).then_with(|| left.cmp(right))
 }

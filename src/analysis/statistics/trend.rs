@@ -61,17 +61,13 @@ impl Trend {
 
     pub(super) fn add(&mut self, second: i64, value: ExactValue) {
         let number = self.time.number(second);
-        let index = match self
-            .spans
-            .binary_search_by_key(&number, |(number, _)| *number)
-        {
-            Ok(index) => index,
-            Err(index) => {
-                self.spans.reserve_exact(1);
-                self.spans.insert(index, (number, Distribution::default()));
-                index
-            }
-        };
+        let spans = &mut self.spans;
+        let found = spans.binary_search_by_key(&number, |(number, _)| *number);
+        let index = found.unwrap_or_else(|index| {
+            spans.reserve_exact(1);
+            spans.insert(index, (number, Distribution::default()));
+            index
+        });
         self.spans[index].1.take(value);
         while let TrendSpans::Growing(level) = self.time
             && self.length() > MAX_SPANS
@@ -137,11 +133,8 @@ impl Trend {
         };
         let median = |mark: i64| {
             let mut whole = Distribution::default();
-            for (_, distribution) in self
-                .spans
-                .iter()
-                .filter(|(number, _)| index(*number) == mark)
-            {
+            let spans = self.spans.iter();
+            for (_, distribution) in spans.filter(|(number, _)| index(*number) == mark) {
                 whole.merge(distribution);
             }
             whole.median()

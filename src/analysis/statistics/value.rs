@@ -47,13 +47,10 @@ impl ExactValue {
         let size = digits.bytes().fold(0_i128, |number, digit| {
             number * 10 + i128::from(digit - b'0')
         });
-        let signed = if unsigned.len() < text.len() {
-            -size
-        } else {
-            size
-        };
+        let is_negative = unsigned.len() < text.len();
+        let sign = if is_negative { -1 } else { 1 };
         let scale = u32::try_from(fraction.len()).ok()?;
-        Self::new(Decimal::try_from_i128_with_scale(signed, scale).ok()?)
+        Self::new(Decimal::try_from_i128_with_scale(sign * size, scale).ok()?)
     }
 
     /// Converts `number`. `None` if it has too many digits.

@@ -190,10 +190,7 @@ fn row(figures: &Figures, judged: Option<&CropJudgement<'_>>, zone: Zone) -> Cro
         &figures.seedling_size,
     ]
     .map(|metric| rounded(metric.distribution.median()));
-    let date = |moment: &Option<Timestamp>| {
-        let second = zone.local(moment.as_ref()?.second);
-        Some(day(second))
-    };
+    let date = |moment: &Option<Timestamp>| Some(day(zone.local(moment.as_ref()?.second)));
     CropRow {
         name: CropName::Absent,
         batches: figures.batches,
@@ -238,10 +235,12 @@ fn notes(total: &Figures, newest: Option<Period>, zone: Zone) -> Vec<String> {
     let mut notes = vec![
         "Medians and quartiles of the batches in this workbook, each batch counted equally, rounded to two digits. Rates are in % of the cells of a tray, the gap is in points.".to_owned(),
     ];
-    let batches = match total.batches {
-        1 => "1 batch".to_owned(),
-        count => format!("{count} batches"),
+    let one_or_many = if total.batches == 1 {
+        "batch"
+    } else {
+        "batches"
     };
+    let batches = format!("{} {one_or_many}", total.batches);
     let zone_name = zone.name();
     let local = |moment: &Timestamp| day(zone.local(moment.second));
     let dates = total.first.as_ref().zip(total.last.as_ref());

@@ -9,18 +9,15 @@ pub(crate) fn csv(grouped: &GroupedFigures) -> io::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let keys = grouped.by.iter().map(|by| by.name().to_owned());
     // All groups have the same columns, even if there is no group.
-    let names = columns(&Figures::default())
-        .into_iter()
-        .map(|(name, _)| name);
-    writer.write_record(keys.chain(names))?;
+    let names = columns(&Figures::default()).into_iter();
+    writer.write_record(keys.chain(names.map(|(name, _)| name)))?;
     for group in &grouped.groups {
         let keys = group.key.iter().map(|part| part.name().unwrap_or_default());
         let cells = columns(&group.figures).into_iter().map(|(_, cell)| cell);
         writer.write_record(keys.chain(cells))?;
     }
-    let bytes = writer
-        .into_inner()
-        .map_err(csv::IntoInnerError::into_error)?;
+    let bytes = writer.into_inner();
+    let bytes = bytes.map_err(csv::IntoInnerError::into_error)?;
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 

@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
 use super::fields::{FieldText, judgement, metrics, span};
-use crate::analysis::judgement::{CropJudgement, NewestStep, TargetState};
+use crate::analysis::judgement::{CropJudgement, NewestStep};
 use crate::analysis::statistics::{By, Decimal, Group, GroupedFigures, Metric, two_digits};
 use crate::batch::Zone;
 use crate::batch::range::{Range, written};
@@ -95,8 +95,7 @@ impl Serialize for JsonGroup<'_> {
             map.serialize_entry("usable_rate_newest", &newest)?;
             let before = JsonMedian(judged.before, judged.before_count);
             map.serialize_entry("usable_rate_before", &before)?;
-            let target = crop.target_state().map(TargetState::name);
-            map.serialize_entry("target", &target)?;
+            map.serialize_entry("target", &crop.target_state())?;
             map.serialize_entry("attention", &crop.has_attention)?;
         }
         map.end()

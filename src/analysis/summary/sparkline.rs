@@ -24,24 +24,20 @@ impl Scale {
 
     /// Draws `medians`, with a blank for each `None`.
     pub(super) fn draw(&self, medians: &[Option<Decimal>]) -> String {
-        let line: String = medians
+        let bars = medians
             .iter()
-            .map(|median| median.map_or(' ', |median| self.bar(median)))
-            .collect();
-        line.trim_end().to_owned()
+            .map(|median| median.map_or(' ', |median| self.bar(median)));
+        bars.collect::<String>().trim_end().to_owned()
     }
 
     fn bar(&self, median: Decimal) -> char {
         // Eight parts of equal size; the last includes its end. If all are equal, the bar is in the middle.
-        let index = (1..BARS.len() as u64).rev().find(|&index| {
-            let eighths = (median - self.low) * Decimal::from(8);
-            eighths >= (self.high - self.low) * Decimal::from(index)
-        });
-        match index {
-            _ if self.low == self.high => BARS[3],
-            Some(index) => BARS[usize::try_from(index).unwrap_or(0)],
-            None => BARS[0],
+        if self.low == self.high {
+            return BARS[3];
         }
+        let eighths = (median - self.low) * Decimal::from(8);
+        let is_reached = |index: &usize| eighths >= (self.high - self.low) * Decimal::from(*index);
+        BARS[(1..BARS.len()).rev().find(is_reached).unwrap_or(0)]
     }
 }
 

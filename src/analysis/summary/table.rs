@@ -12,7 +12,7 @@ use crate::analysis::statistics::{By, Group, GroupedFigures, two_digits};
 use crate::batch::Zone;
 use crate::batch::range::Range;
 use crate::terminal::{GAP, GridCell, push_row, push_styled, shorten};
-use crate::text::one_line;
+use crate::text::{join, one_line};
 
 /// The name of the last row.
 const TOTAL: &str = "total";
@@ -183,19 +183,14 @@ fn figures(
         .map(|group| metrics(&group.figures).map(|(_, metric)| FieldText::of(metric)))
         .collect();
     let field = |title, drop_order, index: usize, cell: fn(&FieldText) -> Option<String>| {
-        let cells = texts
-            .iter()
-            .map(|texts| cell(&texts[index]).unwrap_or_default());
-        TableColumn::new(title, drop_order, cells.collect())
+        let cell = |texts: &[FieldText; 4]| cell(&texts[index]).unwrap_or_default();
+        TableColumn::new(title, drop_order, texts.iter().map(cell).collect())
     };
     let median = |texts: &FieldText| texts.median.clone();
     let mean = |texts: &FieldText| texts.weighted_mean.clone();
     let quartiles = |texts: &FieldText| {
-        Some(format!(
-            "[{}–{}]",
-            texts.low.as_ref()?,
-            texts.high.as_ref()?
-        ))
+        let (low, high) = texts.low.as_ref().zip(texts.high.as_ref())?;
+        Some(format!("[{low}–{high}]"))
     };
     let verdict = newest.map(|newest| TableColumn {
         right: false,
@@ -257,9 +252,8 @@ fn shorten_names(columns: &mut [TableColumn], width: usize) {
         for column in columns.iter_mut() {
             column.cut(most);
         }
-        let needed = columns
-            .iter()
-            .filter(|column| column.drop_order.is_none_or(|n| n <= LEAST));
+        let needed = columns.iter();
+        let needed = needed.filter(|column| column.drop_order.is_none_or(|n| n <= LEAST));
         let needed: usize = needed.map(|column| column.width + GAP.len()).sum();
         if needed <= width + GAP.len() {
             break;
@@ -326,13 +320,11 @@ fn remarks(
     let has_trend = columns.iter().any(|column| column.title == TREND);
     if let (Some(scale), Some(marks)) = (scale.filter(|_| has_trend), grouped.marks) {
         let is_timed = grouped.by.iter().any(|by| by.step().is_some());
+        let each = duration(marks.each);
         let each = if is_timed {
-            format!(
-                "each mark is a twelfth of the row's own period ({} in the total)",
-                duration(marks.each)
-            )
+            format!("each mark is a twelfth of the row's own period ({each} in the total)")
         } else {
-            format!("each mark is {}", duration(marks.each))
+            format!("each mark is {each}")
         };
         let (low, high) = (two_digits(scale.low), two_digits(scale.high));
         let rates = if scale.low == scale.high {
@@ -354,10 +346,12 @@ fn remarks(
         remarks.extend(newest.cut(start, "weeks"));
         remarks.extend(newest.later("weeks"));
     }
-    let batches = match figures.batches {
-        1 => "1 batch".to_owned(),
-        batches => format!("{batches} batches"),
+    let one_or_many = if figures.batches == 1 {
+        "batch"
+    } else {
+        "batches"
     };
+    let batches = format!("{} {one_or_many}", figures.batches);
     let created = match span(figures) {
         [Some(first), Some(last)] => format!(", created {first} to {last}"),
         _ => String::new(),
@@ -367,14 +361,10 @@ fn remarks(
     let count: u64 = missing.iter().map(|(_, count)| count).sum();
     if count > 0 {
         let parts = missing.iter().filter(|(_, count)| *count > 0);
-        let parts: Vec<String> = parts
-            .map(|(name, count)| format!("{count} of {name}"))
-            .collect();
+        let parts = parts.map(|(name, count)| format!("{count} of {name}"));
+        let parts = join(parts, ", ").replace(" mm2", "");
         let values = if count == 1 { "value" } else { "values" };
-        remarks.push(format!(
-            "{count} {values} missing: {}.",
-            parts.join(", ").replace(" mm2", "")
-        ));
+        remarks.push(format!("{count} {values} missing: {parts}."));
     }
     remarks
 }
