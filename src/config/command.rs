@@ -54,23 +54,22 @@ fn watch(
     limit: ReadLimit,
     deadline: Option<Instant>,
 ) -> io::Result<(ExitStatus, Printed)> {
-    let left = || match deadline {
-        Some(deadline) => deadline.saturating_duration_since(Instant::now()),
-        None => Duration::MAX,
-    };
+    let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let stderr = Stderr::of(child.stderr.take(), limit.bytes)?;
+    let explained = |error: io::Error| match error.kind() {
+        io::ErrorKind::TimedOut => limit.too_slow(),
+        io::ErrorKind::FileTooLarge => {
+            let why = format!("it printed more than {}", limit.size());
+            io::Error::new(error.kind(), why)
+        }
+        _ => error,
+    };
     let stdout = match child.stdout.take() {
         Some(stdout) => {
-            let time = deadline.map(|_| left());
-            let explained = |error: io::Error| match error.kind() {
-                io::ErrorKind::TimedOut => limit.too_slow(),
-                io::ErrorKind::FileTooLarge => io::Error::new(
-                    error.kind(),
-                    format!("it printed more than {}", limit.size()),
-                ),
-                _ => error,
+            let rest = ReadLimit {
+                time: left(),
+                ..limit
             };
-            let rest = ReadLimit { time, ..limit };
             rest.read(move || Ok(stdout)).map_err(explained)?
         }
         None => Vec::new(),
@@ -79,7 +78,7 @@ fn watch(
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if left().is_zero() {
+        if left() == Some(Duration::ZERO) {
             return Err(limit.too_slow());
         }
         thread::sleep(STEP);

@@ -10,7 +10,7 @@ use super::path::{others_may_read, warn_readable};
 use super::profile::{ConfigFile, Profile, in_file};
 use super::settings::{Given, Settings};
 use super::typed::typed_value;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::text;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -69,10 +69,10 @@ impl ConfigDocument {
     pub(crate) fn profile_name(&self, requested: Option<&str>) -> Result<String, Failure> {
         let name = requested.or(self.file.default_profile.as_deref());
         match name.unwrap_or("default") {
-            "" => Err(
-                Failure::new(Kind::Usage, "the name of the profile is empty")
-                    .hint("name it with `--profile NAME`"),
-            ),
+            "" => Err(Failure::usage(
+                "the name of the profile is empty",
+                "name it with `--profile NAME`",
+            )),
             name => Ok(name.to_owned()),
         }
     }
@@ -328,7 +328,7 @@ fn no_profile(name: &str, names: &[&str]) -> Failure {
 
 fn unsupported(path: &Path) -> Failure {
     let message = format!("cannot change the config file `{}`", path.display());
-    Failure::new(Kind::Usage, message).hint("edit it by hand; it was left unchanged")
+    Failure::usage(message, "edit it by hand; it was left unchanged")
 }
 
 #[cfg(test)]

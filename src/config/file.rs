@@ -8,7 +8,7 @@ use super::path::{others_may_read, warn_readable};
 use super::profile::{ConfigFile, Profile, in_file};
 use crate::analysis::Targets;
 use crate::client::bounded::ReadLimit;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::text;
 
 /// The chosen profile of a config file; empty without one.
@@ -24,25 +24,19 @@ pub(super) struct ChosenProfile {
 
 /// Returns the default path of the config file.
 pub(crate) fn default_path() -> Option<PathBuf> {
-    Some(
-        directories::BaseDirs::new()?
-            .config_dir()
-            .join("trayscan")
-            .join("config.toml"),
-    )
+    let dirs = directories::BaseDirs::new()?;
+    Some(dirs.config_dir().join("trayscan").join("config.toml"))
 }
 
 /// Returns `given`, or the default path.
 pub(crate) fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    given
-        .map(Path::to_path_buf)
-        .or_else(default_path)
-        .ok_or_else(|| {
-            Failure::usage(
-                "no default path for the config file: there is no home folder",
-                "set the path with `--config` or TRAYSCAN_CONFIG",
-            )
-        })
+    let path = given.map(Path::to_path_buf).or_else(default_path);
+    path.ok_or_else(|| {
+        Failure::usage(
+            "no default path for the config file: there is no home folder",
+            "set the path with `--config` or TRAYSCAN_CONFIG",
+        )
+    })
 }
 
 /// Reads the profile called `requested`, or the default profile of the file.
@@ -78,9 +72,8 @@ pub(super) fn unreadable(path: &Path, error: io::Error) -> Failure {
     let name = path.display().to_string();
     let origin = from_variable("TRAYSCAN_CONFIG", &name);
     let message = format!("cannot read the config file `{name}`{origin}");
-    Failure::new(Kind::Usage, message)
-        .caused_by(error)
-        .hint("check the path and its permissions; `trayscan login --config FILE` creates one")
+    let hint = "check the path and its permissions; `trayscan login --config FILE` creates one";
+    Failure::usage(message, hint).caused_by(error)
 }
 
 /// Names the variable that `value` came from, if it did.
@@ -104,13 +97,13 @@ pub(crate) fn profile_names(path: Option<PathBuf>) -> Vec<String> {
 fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
     match requested {
         None => Ok(ChosenProfile::default()),
-        Some(name) => Err(Failure::usage(
-            format!(
-                "no profile `{name}`{}: there is no config file",
-                from_variable("TRAYSCAN_PROFILE", name)
-            ),
-            format!("`trayscan login --profile {name}` creates both"),
-        )),
+        Some(name) => {
+            let origin = from_variable("TRAYSCAN_PROFILE", name);
+            Err(Failure::usage(
+                format!("no profile `{name}`{origin}: there is no config file"),
+                format!("`trayscan login --profile {name}` creates both"),
+            ))
+        }
     }
 }
 

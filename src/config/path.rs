@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::text;
 
 /// Replaces a leading `~` with the home folder.
@@ -18,13 +18,11 @@ pub(super) fn expand_home(path: &str) -> PathBuf {
 pub(crate) fn absolute(path: &Path) -> Result<String, Failure> {
     let failure = || {
         let message = format!("`{}` cannot be saved in the config file", path.display());
-        Failure::new(Kind::Usage, message).hint("choose a path that is text in UTF-8")
+        Failure::usage(message, "choose a path that is text in UTF-8")
     };
     let absolute = std::path::absolute(path).map_err(|error| failure().caused_by(error))?;
-    absolute
-        .into_os_string()
-        .into_string()
-        .map_err(|_| failure())
+    let absolute = absolute.into_os_string().into_string();
+    absolute.map_err(|_| failure())
 }
 
 /// Warns that others can read a file with a secret.

@@ -32,7 +32,6 @@ const TARGET_KEYS: [(&str, u32); 3] = [
     ("coefficient_of_variation_max", 10_000),
 ];
 
-/// A config file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigFile {

@@ -35,11 +35,14 @@ impl SecretSource {
     pub(super) fn read(&self, place: &str) -> Result<Secret, Failure> {
         match self {
             Self::Text(secret) => Ok(secret.clone()),
-            Self::File(path) if path == "-" => secret_in(
-                &read_file(path, place)?,
-                &format!("standard input ({place})"),
-            ),
-            Self::File(path) => secret_in(&read_file(path, place)?, &format!("`{path}` ({place})")),
+            Self::File(path) => {
+                let text = read_file(path, place)?;
+                let source = match path.as_str() {
+                    "-" => format!("standard input ({place})"),
+                    path => format!("`{path}` ({place})"),
+                };
+                secret_in(&text, &source)
+            }
             Self::Command(command) => {
                 let (text, messages) = run(command, place)?;
                 let secret = secret_in(&text, &format!("the output of {place}"))?;
@@ -76,10 +79,10 @@ fn secret_in(text: &str, source: &str) -> Result<Secret, Failure> {
         .strip_suffix('\n')
         .map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
     if line.is_empty() {
-        return Err(
-            Failure::new(Kind::Usage, format!("no client secret in {source}"))
-                .hint("it must contain the client secret and nothing else"),
-        );
+        return Err(Failure::usage(
+            format!("no client secret in {source}"),
+            "it must contain the client secret and nothing else",
+        ));
     }
     Ok(Secret::new(line))
 }
@@ -95,12 +98,9 @@ fn read_file(path: &str, place: &str) -> Result<String, Failure> {
         limit.read_text(move || File::open(path))
     };
     read.map_err(|error| {
-        Failure::new(
-            Kind::Usage,
-            format!("cannot read the client secret from `{path}` ({place})"),
-        )
-        .caused_by(error)
-        .hint("it must be a file with the client secret and nothing else")
+        let message = format!("cannot read the client secret from `{path}` ({place})");
+        let hint = "it must be a file with the client secret and nothing else";
+        Failure::usage(message, hint).caused_by(error)
     })
 }
 

@@ -13,7 +13,7 @@ use crate::analysis::Targets;
 use crate::batch::Zone;
 use crate::client::certificates::CertificateFile;
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::secret::Secret;
 
 /// The settings given as flags and as variables.
@@ -109,6 +109,7 @@ impl Settings {
     }
 
     pub(super) fn resolve(given: &Given, chosen: ChosenProfile, config: Option<PathBuf>) -> Self {
+        let seconds = Duration::from_secs;
         let layers = Layers {
             given,
             chosen: &chosen,
@@ -127,16 +128,8 @@ impl Settings {
             api: layers.pick("api", |profile| profile.api, Api::Auto),
             parallel: layers.pick("parallel", |profile| profile.parallel, 4),
             retries: layers.pick("retries", |profile| profile.retries, 5),
-            retry_wait: layers.pick(
-                "retry_wait",
-                |profile| profile.retry_wait,
-                Duration::from_secs(4),
-            ),
-            timeout: layers.pick(
-                "timeout",
-                |profile| profile.timeout,
-                Duration::from_secs(60),
-            ),
+            retry_wait: layers.pick("retry_wait", |profile| profile.retry_wait, seconds(4)),
+            timeout: layers.pick("timeout", |profile| profile.timeout, seconds(60)),
             ca_cert: text("ca_cert", |profile| &profile.ca_cert).map(|setting| Setting {
                 value: expand_home(&setting.value),
                 origin: setting.origin,
@@ -263,31 +256,29 @@ impl Settings {
                 } else {
                     format!("the client secret is set twice ({one} and {other})")
                 };
-                Err(Failure::new(Kind::Usage, message)
-                    .hint("keep one: the secret, its file, or the command that prints it"))
+                let hint = "keep one: the secret, its file, or the command that prints it";
+                Err(Failure::usage(message, hint))
             }
         }
     }
 
     /// Refuses a value and says what it must be. Quotes `value` unless it is from the config file.
     fn invalid(&self, key: &str, origin: &Origin, value: &str, expected: &str) -> Failure {
-        let refuse = |name: &str, hint: String| {
-            let message = format!("{name} is `{value}`; it must be {expected}");
-            Failure::new(Kind::Usage, message).hint(hint)
-        };
+        let place = self.place(key, origin);
+        let message = format!("{place} is `{value}`; it must be {expected}");
         match origin {
-            Origin::Flag(flag) => refuse(
-                &format!("`{flag}`"),
-                format!("change `{flag}`, or leave it out to use the default"),
-            ),
-            Origin::Variable(variable) => refuse(
-                variable,
-                format!("change {variable}, or unset it to use the default"),
-            ),
-            Origin::File(_) | Origin::Prompt | Origin::Default => {
-                let message = format!("invalid value for {}", self.place(key, origin));
-                Failure::new(Kind::Usage, message).hint(format!("it must be {expected}"))
+            Origin::Flag(_) => {
+                let hint = format!("change {place}, or leave it out to use the default");
+                Failure::usage(message, hint)
             }
+            Origin::Variable(_) => {
+                let hint = format!("change {place}, or unset it to use the default");
+                Failure::usage(message, hint)
+            }
+            Origin::File(_) | Origin::Prompt | Origin::Default => Failure::usage(
+                format!("invalid value for {place}"),
+                format!("it must be {expected}"),
+            ),
         }
     }
 }
@@ -335,24 +326,18 @@ impl Layers<'_> {
     fn secrets(&self) -> Vec<Setting<SecretSource>> {
         let places = self.all().into_iter().map(|(profile, origin)| {
             let text = profile.client_secret.as_ref();
-            let file = profile.client_secret_file.as_ref();
-            let command = profile.client_secret_command.as_ref();
+            let text = text.filter(|text| !text.is_empty());
+            let file = profile.client_secret_file.clone();
+            let file = file.filter(|path| !path.is_empty());
+            let command = profile.client_secret_command.clone();
             let sources = [
-                text.filter(|text| !text.is_empty())
-                    .map(|text| ("client_secret", SecretSource::Text(Secret::new(text)))),
-                file.filter(|path| !path.is_empty())
-                    .map(|path| ("client_secret_file", SecretSource::File(path.clone()))),
-                command.map(|words| {
-                    (
-                        "client_secret_command",
-                        SecretSource::Command(words.clone()),
-                    )
-                }),
+                text.map(|text| SecretSource::Text(Secret::new(text))),
+                file.map(SecretSource::File),
+                command.map(SecretSource::Command),
             ];
-            let sources = sources.into_iter().flatten();
-            let sources = sources.map(|(key, value)| Setting {
+            let sources = sources.into_iter().flatten().map(|value| Setting {
+                origin: origin(value.key()),
                 value,
-                origin: origin(key),
             });
             sources.collect::<Vec<_>>()
         });
@@ -376,10 +361,11 @@ fn missing(what: &str, key: &str) -> Failure {
         "client_secret_file" => ("--client-secret-file", "TRAYSCAN_CLIENT_SECRET"),
         _ => (table::info(key).flag, table::info(key).variable),
     };
-    Failure::new(Kind::Usage, format!("{what} is missing")).hint(format!(
+    let hint = format!(
         "`trayscan login` asks for it and saves it; or set it with `{flag}`, {variable}, or `{key}` in \
          the config file; to try trayscan without a service, use `--sandbox`"
-    ))
+    );
+    Failure::usage(format!("{what} is missing"), hint)
 }
 
 #[cfg(test)]

@@ -189,7 +189,6 @@ pub(crate) const SETTINGS: [SettingInfo; 13] = [
     },
 ];
 
-/// Returns the setting with this key.
 pub(super) fn info(key: &str) -> &'static SettingInfo {
     let info = SETTINGS.iter().find(|info| info.key == key);
     info.expect("every setting is listed")

@@ -8,15 +8,16 @@ use super::path::absolute;
 use super::profile::{Profile, unknown_key};
 use super::table::{FlagValue, SETTINGS};
 use crate::client::BaseUrl;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::text;
 
 /// Returns the value of `key` in TOML.
 pub(super) fn typed_value(key: &str, value: &str) -> Result<Value, Failure> {
     if key == "client_secret" {
-        let message = "the client secret is not set this way: others could see it";
-        return Err(Failure::new(Kind::Usage, message)
-            .hint("`trayscan login` asks for it and stores it in a separate file"));
+        return Err(Failure::usage(
+            "the client secret is not set this way: others could see it",
+            "`trayscan login` asks for it and stores it in a separate file",
+        ));
     }
     let Some(info) = SETTINGS.iter().find(|info| info.key == key) else {
         let keys = SETTINGS.iter().map(|info| info.key);
@@ -25,7 +26,7 @@ pub(super) fn typed_value(key: &str, value: &str) -> Result<Value, Failure> {
         return Err(unknown_key(&[key], &keys));
     };
     let refused = || format!("`config set {key}`: the value `{value}` is invalid");
-    let refuse = |hint: String| Failure::usage(refused(), hint);
+    let refuse = |expected: &str| Failure::usage(refused(), format!("it must be {expected}"));
     let text = toml::Value::from(value);
     let read = match info.value {
         FlagValue::Number { .. } => value.parse().map_or(text, toml::Value::Integer),
@@ -36,18 +37,17 @@ pub(super) fn typed_value(key: &str, value: &str) -> Result<Value, Failure> {
     checked.map_err(|mistake| mistake.with_message(refused()))?;
     match (info.value, &read) {
         (FlagValue::Number { least, example }, toml::Value::Integer(number)) => {
-            if *number < i64::from(least) {
-                let hint =
-                    format!("it must be a whole number, at least {least}, such as {example}");
-                return Err(refuse(hint));
+            if *number >= i64::from(least) {
+                return Ok((*number).into());
             }
-            Ok((*number).into())
+            let expected = format!("a whole number, at least {least}, such as {example}");
+            Err(refuse(&expected))
         }
         (_, toml::Value::Boolean(is_set)) => Ok((*is_set).into()),
         _ => match key {
-            "timeout" if text::duration(value).is_ok_and(|time| time.is_zero()) => Err(refuse(
-                "it must be longer than zero, such as 60s".to_owned(),
-            )),
+            "timeout" if text::duration(value).is_ok_and(|time| time.is_zero()) => {
+                Err(refuse("longer than zero, such as 60s"))
+            }
             "base_url" if !value.is_empty() => {
                 // It is not quoted: it may contain a password.
                 let name = "`config set base_url`: the value";
