@@ -19,19 +19,13 @@ where
 
 /// Accepts `IP:PORT`, and `localhost:PORT`, `:PORT` or `PORT` because people type them.
 pub(super) fn listen_address(word: &str) -> Result<SocketAddr, String> {
-    let port = ["localhost:", ":"]
-        .iter()
-        .find_map(|prefix| word.strip_prefix(prefix))
-        .unwrap_or(word);
-    let numeric = port
-        .parse::<u16>()
-        .ok()
-        .map(|port| format!("127.0.0.1:{port}"));
-    numeric
-        .as_deref()
-        .unwrap_or(word)
-        .parse()
-        .map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::1]:0".to_owned())
+    let port = word.strip_prefix("localhost").unwrap_or(word);
+    let port = port.strip_prefix(':').unwrap_or(word);
+    if let Ok(port) = port.parse() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    let expected = "an IP address and a port, such as 127.0.0.1:8080 or [::1]:0";
+    word.parse().map_err(|_| expected.to_owned())
 }
 
 #[cfg(test)]

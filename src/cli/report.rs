@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::selection::{SelectionArgs, SourceArgs};
-use crate::analysis::statistics;
+use crate::analysis::statistics::Step;
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -39,10 +40,10 @@ pub(crate) struct ReportArgs {
     #[arg(
         long,
         value_enum,
-        default_value_t = ReportStep::Week,
+        default_value_t = Step::Week,
         help_heading = "Output"
     )]
-    pub(crate) step: ReportStep,
+    pub(crate) step: Step,
 
     /// Open the page in the browser
     #[arg(long, help_heading = "Output")]
@@ -65,21 +66,16 @@ pub(crate) struct ReportArgs {
     pub(crate) source: SourceArgs,
 }
 
-/// How long a step is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportStep {
-    Day,
-    /// ISO weeks, Monday to Sunday
-    Week,
-    Month,
-}
+impl ValueEnum for Step {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Day, Self::Week, Self::Month]
+    }
 
-impl From<ReportStep> for statistics::Step {
-    fn from(step: ReportStep) -> Self {
-        match step {
-            ReportStep::Day => Self::Day,
-            ReportStep::Week => Self::Week,
-            ReportStep::Month => Self::Month,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::Day => PossibleValue::new("day"),
+            Self::Week => PossibleValue::new("week").help("ISO weeks, Monday to Sunday"),
+            Self::Month => PossibleValue::new("month"),
+        })
     }
 }

@@ -14,7 +14,7 @@ use clap::{Arg, Command};
 use super::version;
 use crate::error::Failure;
 use crate::terminal::Stop;
-use crate::text::nearest;
+use crate::text::{join, nearest};
 
 /// Explains what clap found wrong with `args`, the arguments of `program`.
 pub(super) fn explain(error: &clap::Error, args: &[OsString], mut program: Command) -> Stop {
@@ -151,17 +151,12 @@ impl Line<'_> {
     /// Names the flag or the variable that a value came from, and what the value must be.
     fn wrong_value(&self, given: &str, value: &str, expected: &str) -> Failure {
         let arg = self.arg(given);
-        let choices: Vec<String> = arg
-            .map(Arg::get_possible_values)
-            .unwrap_or_default()
-            .iter()
-            .filter(|value| !value.is_hide_set())
-            .map(|value| value.get_name().to_owned())
-            .collect();
-        let expected = if choices.is_empty() {
-            expected.to_owned()
-        } else {
-            listed(&choices, "or")
+        let choices = arg.map(Arg::get_possible_values).unwrap_or_default();
+        let choices = choices.iter().filter(|value| !value.is_hide_set());
+        let choices: Vec<String> = choices.map(|value| value.get_name().to_owned()).collect();
+        let expected = match &*listed(&choices, "or") {
+            "" => expected.to_owned(),
+            choices => choices.to_owned(),
         };
         let variable = arg.and_then(|arg| self.variable(arg));
         let name = variable.clone().unwrap_or_else(|| self.name(given));
@@ -249,10 +244,8 @@ impl Line<'_> {
             None => "unexpected argument (not shown: it may contain a secret)".to_owned(),
         };
         let place = self.args.iter().position(|arg| *arg == word);
-        let before = place
-            .and_then(|place| self.args.get(place.checked_sub(1)?))
-            .copied()
-            .unwrap_or_default();
+        let before = place.and_then(|place| self.args.get(place.checked_sub(1)?));
+        let before = before.copied().unwrap_or_default();
         let flag = self.flag(before);
         let hint = if flag.is_some_and(Arg::is_require_equals_set) {
             format!("write the value with `=`, such as `{before}=true`")
@@ -295,16 +288,12 @@ impl Line<'_> {
     fn conflict(&self, given: &str, others: &[String]) -> Failure {
         let name = self.name(given);
         if others.iter().all(|other| other == given) {
-            return Failure::usage(
-                format!("{name} is given more than once"),
-                "keep one of them",
-            );
+            let message = format!("{name} is given more than once");
+            return Failure::usage(message, "keep one of them");
         }
         let others: Vec<String> = others.iter().map(|other| self.name(other)).collect();
-        Failure::usage(
-            format!("{name} cannot be used with {}", listed(&others, "or")),
-            "use only one of them",
-        )
+        let message = format!("{name} cannot be used with {}", listed(&others, "or"));
+        Failure::usage(message, "use only one of them")
     }
 
     fn missing(&self, names: &[String]) -> Failure {
@@ -326,13 +315,14 @@ impl Line<'_> {
     fn is_typed(&self, long: &str) -> bool {
         let short = self.flag(long).and_then(Arg::get_short);
         let short = short.map(|short| format!("-{short}"));
-        self.args.iter().any(|word| {
-            let value = word.strip_prefix(long);
-            value.is_some_and(|value| value.is_empty() || value.starts_with('='))
-                || short
-                    .as_ref()
-                    .is_some_and(|short| word.starts_with(short.as_str()))
-        })
+        let is_short = |word: &&str| short.as_ref().is_some_and(|short| word.starts_with(short));
+        self.is_typed_in_full(long) || self.args.iter().any(is_short)
+    }
+
+    /// Returns whether the flag was given by this long name.
+    fn is_typed_in_full(&self, long: &str) -> bool {
+        let mut values = self.args.iter().filter_map(|word| word.strip_prefix(long));
+        values.any(|value| value.is_empty() || value.starts_with('='))
     }
 
     /// Returns the flag or argument that clap shows as `given`, such as `--parallel <N>`.
@@ -375,12 +365,8 @@ impl Line<'_> {
     fn variable(&self, arg: &Arg) -> Option<String> {
         let variable = arg.get_env()?;
         std::env::var_os(variable).filter(|value| !value.is_empty())?;
-        let long = format!("--{}", arg.get_long()?);
-        let typed = self.args.iter().any(|word| {
-            let rest = word.strip_prefix(&long);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-        });
-        (!typed).then(|| variable.to_string_lossy().into_owned())
+        let is_typed = self.is_typed_in_full(&format!("--{}", arg.get_long()?));
+        (!is_typed).then(|| variable.to_string_lossy().into_owned())
     }
 
     /// Quotes a word that belongs to no flag, unless it may be a secret.
@@ -436,11 +422,10 @@ const NEEDED_BY: [(&str, &str); 3] = [
 /// Returns the long names of all flags of `command`.
 fn longs(command: &Command) -> Vec<String> {
     let flags = command.get_arguments().filter(|arg| !arg.is_hide_set());
-    flags
+    let names = flags
         .filter_map(Arg::get_long_and_visible_aliases)
-        .flatten()
-        .map(str::to_owned)
-        .collect()
+        .flatten();
+    names.map(str::to_owned).collect()
 }
 
 /// Quotes a value, unless it may contain a secret.
@@ -479,12 +464,8 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
 fn first_paragraph(error: &clap::Error) -> String {
     let rendered = error.render().to_string();
     let paragraph = rendered.split("\n\n").next().unwrap_or_default();
-    let words: Vec<&str> = paragraph.split_whitespace().collect();
-    let message = words.join(" ");
-    message
-        .strip_prefix("error: ")
-        .unwrap_or(&message)
-        .to_owned()
+    let paragraph = paragraph.strip_prefix("error: ").unwrap_or(paragraph);
+    join(paragraph.split_whitespace(), " ")
 }
 
 #[cfg(test)]

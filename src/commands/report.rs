@@ -148,7 +148,7 @@ async fn write_report(
     let range = &request.batches.range;
     let available = source.available_range()?;
     let span = ReportSpan::new(range, &available, request.created, settings.time_zone.value);
-    let mut data = ReportData::new(args.step.into(), span, args.emails);
+    let mut data = ReportData::new(args.step, span, args.emails);
     let left_behind = || request.location.left_behind(&storage);
     let received = request
         .batches
