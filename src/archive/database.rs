@@ -49,7 +49,6 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The start of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArchiveStart {
     /// Not set before the first run.
@@ -263,7 +262,6 @@ impl Archive {
         )
     }
 
-    /// Returns the start of the archive.
     pub(crate) fn since(&self) -> Result<ArchiveStart, Failure> {
         Ok(match self.about("since")? {
             None => ArchiveStart::Undecided,

@@ -46,7 +46,6 @@ pub(super) struct ResultFile {
 }
 
 impl ResultFile {
-    /// Returns the files of an export.
     pub(super) fn of_export(files: &[ManifestFile]) -> Vec<Self> {
         let files = files.iter().filter(|file| file.path != "-");
         let file = |file: &ManifestFile| Self {
@@ -66,7 +65,6 @@ impl ResultFile {
     }
 }
 
-/// The result of `sync`.
 #[derive(Serialize)]
 pub(super) struct SyncResult {
     #[serde(flatten)]

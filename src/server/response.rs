@@ -156,7 +156,6 @@ impl From<Invalid> for ServerResponse {
     }
 }
 
-/// A part of a body.
 pub(super) enum BodyPart {
     Ready(Bytes),
     /// Batches that are not adjacent. They are joined only when they are sent, to limit memory.
@@ -188,7 +187,6 @@ impl<T: Into<Bytes>> From<T> for BodyPart {
     }
 }
 
-/// The body of a response.
 pub(super) struct ResponseBody {
     parts: VecDeque<BodyPart>,
     left: u64,

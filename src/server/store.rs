@@ -66,7 +66,6 @@ impl DataStore {
         }
     }
 
-    /// Returns the current snapshot.
     pub(super) fn current(&self) -> Snapshot {
         self.current.lock().clone()
     }

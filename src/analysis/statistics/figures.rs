@@ -54,7 +54,6 @@ pub(crate) struct Measurements {
     pub(crate) created: Option<Timestamp>,
 }
 
-/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldValue {
     Nothing,

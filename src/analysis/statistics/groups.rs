@@ -36,7 +36,6 @@ pub(crate) struct GroupedFigures {
     pub(crate) marks: Option<Marks>,
 }
 
-/// One group.
 pub(crate) struct Group {
     pub(crate) key: Key,
     /// Boxed, since lists of many groups are moved and sorted.

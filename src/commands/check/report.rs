@@ -12,7 +12,6 @@ use crate::secret::conceal;
 use crate::terminal;
 use crate::text::one_line;
 
-/// One step.
 #[derive(Serialize)]
 struct CheckStep {
     #[serde(rename = "step")]

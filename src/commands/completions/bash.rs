@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use super::model::{ArgValues, CommandModel, OptionModel, condition_fields, plain};
 use crate::text::join;
 
-/// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
     let mut script = String::from("# Completions of trayscan for bash.\n\n");
     script.push_str(&options(commands));

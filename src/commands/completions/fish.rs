@@ -8,7 +8,6 @@ use super::model::{
 };
 use crate::text::join;
 
-/// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
     let mut script = String::from("# Completions of trayscan for fish.\n\n");
     // Writing to a string cannot fail, here and below.

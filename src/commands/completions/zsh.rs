@@ -7,7 +7,6 @@ use super::model::{
 };
 use crate::text::join;
 
-/// Returns the script.
 pub(super) fn script(commands: &[CommandModel]) -> String {
     let mut script = String::from("#compdef trayscan\n# Completions of trayscan for zsh.\n\n");
     for command in commands {

@@ -14,7 +14,6 @@ pub(crate) struct ControlPoint {
     pub(crate) rate: f64,
     /// The date on the axis.
     pub(crate) day: String,
-    /// The tooltip.
     pub(crate) tooltip: String,
     pub(crate) is_outside: bool,
 }

@@ -17,7 +17,6 @@ const BOTTOM: f64 = HEIGHT - 40.0;
 pub(crate) struct ScatterPoint {
     pub(crate) germination: f64,
     pub(crate) usable: f64,
-    /// The tooltip.
     pub(crate) tooltip: String,
     /// The link to the analysis.
     pub(crate) link: Option<String>,
