@@ -19,11 +19,8 @@ impl Archive {
         check_table(&self.db, &self.path)?;
         self.check_views()?;
         let failure = |error| self.failure(error);
-        let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-        let sql = format!(
-            "SELECT {}, received, rowid FROM batches WHERE vanished IS NULL",
-            names.join(", ")
-        );
+        let names = COLUMNS.map(|column| column.name).join(", ");
+        let sql = format!("SELECT {names}, received, rowid FROM batches WHERE vanished IS NULL");
         let mut rows = self.db.prepare(&sql).map_err(failure)?;
         let mut rows = rows.query([]).map_err(failure)?;
         while let Some(row) = rows.next().map_err(failure)? {

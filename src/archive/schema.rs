@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use rusqlite::Connection;
 
-use crate::storage::sqlite::ARCHIVE_ID;
-
 use crate::batch::COLUMNS;
 use crate::formats::sqlite::column_definition;
+use crate::storage::sqlite::ARCHIVE_ID;
 
 /// Increased when older versions of trayscan would misread what newer ones write. An archive has this version
 /// until its key exists: older versions would store batches twice.
@@ -160,8 +159,7 @@ fn batches_table() -> String {
 
 /// Creates the views. `verify` compares them with these: a change must replace those of existing archives.
 fn views() -> String {
-    let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-    let names = names.join(", ");
+    let names = COLUMNS.map(|column| column.name).join(", ");
     format!(
         "
 -- What the service has, without the archive's own columns.

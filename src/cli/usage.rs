@@ -131,13 +131,11 @@ impl Line<'_> {
     }
 
     fn missing_value(&self, given: &str, valid: &[String]) -> Failure {
-        let name = self.name(given);
-        let hint = if valid.is_empty() {
-            format!("write `{}`", given.replace(['<', '>'], ""))
-        } else {
-            format!("available values: {}", valid.join(", "))
+        let hint = match &*valid.join(", ") {
+            "" => format!("write `{}`", given.replace(['<', '>'], "")),
+            valid => format!("available values: {valid}"),
         };
-        Failure::usage(format!("{name} needs a value"), hint)
+        Failure::usage(format!("{} needs a value", self.name(given)), hint)
     }
 
     fn wrong_choice(&self, given: &str, value: &str, valid: &[String]) -> Failure {

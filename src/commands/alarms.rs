@@ -34,21 +34,16 @@ pub(super) fn find(
             newest.period.label()
         );
     }
-    let crops = newest.present().filter_map(|crop| cause(crop, fail_on));
-    let crops: Vec<String> = crops.collect();
-    if crops.is_empty() {
-        return None;
+    let mut crops = newest.present().filter_map(|crop| cause(crop, fail_on));
+    let mut all: Vec<String> = crops.by_ref().take(NAMED).collect();
+    if let more @ 1.. = crops.count() as u64 {
+        all.push(format!("and {}", count(more, "more crop", "more crops")));
     }
-    let more = match crops.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!("; and {}", count(more as u64, "more crop", "more crops")),
-    };
-    let crops = &crops[..crops.len().min(NAMED)];
-    let week = newest.period.label();
-    Some(
-        Failure::new(Kind::Alarm, format!("{week}: {}{more}", crops.join("; ")))
-            .hint("the summary is complete; `trayscan report` shows the batches behind it"),
-    )
+    let message = format!("{}: {}", newest.period.label(), all.join("; "));
+    (!all.is_empty()).then(|| {
+        Failure::new(Kind::Alarm, message)
+            .hint("the summary is complete; `trayscan report` shows the batches behind it")
+    })
 }
 
 /// Says what is wrong with a crop. `None` if it is not what `fail_on` looks for.
@@ -57,11 +52,8 @@ fn cause(crop: &CropJudgement<'_>, fail_on: &[FailOn]) -> Option<String> {
     if fail_on.contains(&FailOn::Down) && crop.is_down() {
         let judged = &crop.comparison;
         let [rate, change] = [judged.newest, judged.change].map(Option::unwrap_or_default);
-        causes.push(format!(
-            "is down {} points to {} % usable",
-            two_digits(change.abs()),
-            two_digits(rate)
-        ));
+        let [points, rate] = [change.abs(), rate].map(two_digits);
+        causes.push(format!("is down {points} points to {rate} % usable"));
     }
     if fail_on.contains(&FailOn::Target) {
         causes.extend(crop.missed.iter().map(|missed| {

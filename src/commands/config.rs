@@ -45,11 +45,8 @@ fn set(context: &Context, args: &ConfigSetArgs) -> anyhow::Result<()> {
         "default_profile" => String::new(),
         _ => format!(" of the profile `{name}`"),
     };
-    terminal::conclude(&format!(
-        "set `{}`{place} in `{}`",
-        args.key,
-        document.path().display()
-    ));
+    let (key, path) = (&args.key, document.path().display());
+    terminal::conclude(&format!("set `{key}`{place} in `{path}`"));
     Ok(())
 }
 
@@ -129,8 +126,8 @@ fn init(path: &Path) -> anyhow::Result<()> {
         let path = path.display();
         if error.kind() == io::ErrorKind::AlreadyExists {
             let message = format!("`{path}` already exists and was left unchanged");
-            return Failure::new(Kind::Output, message)
-                .hint("edit it, or choose another path with `--config`");
+            let hint = "edit it, or choose another path with `--config`";
+            return Failure::new(Kind::Output, message).hint(hint);
         }
         Failure::new(Kind::Output, format!("cannot create `{path}`"))
             .caused_by(error)

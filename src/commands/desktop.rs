@@ -12,11 +12,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Opens `path`, or says why not. The file exists either way, so this is never a failure.
 pub(super) async fn open(path: &Path) {
+    let name = path.display();
     if !has_desktop() {
-        terminal::note(&format!(
-            "there is no desktop here; open `{}` in a browser",
-            path.display()
-        ));
+        let note = format!("there is no desktop here; open `{name}` in a browser");
+        terminal::note(&note);
         return;
     }
     // A relative name could be taken for an option.
@@ -26,10 +25,7 @@ pub(super) async fn open(path: &Path) {
             return;
         }
     }
-    log::warn!(
-        "no program opened `{}`; open it in a browser",
-        path.display()
-    );
+    log::warn!("no program opened `{name}`; open it in a browser");
 }
 
 /// Returns whether there is a desktop that can show a file. Elsewhere a launcher may start a browser in the

@@ -11,6 +11,7 @@ use crate::batch::COLUMNS;
 use crate::cli;
 use crate::error::Kind;
 use crate::server::faults;
+use crate::text::join;
 
 /// Returns the man page of a topic or a subcommand, or of the whole program.
 pub(crate) fn man_page(page: Option<&str>) -> anyhow::Result<String> {
@@ -41,8 +42,6 @@ fn command_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     };
     let examples = command.get_after_help().map(ToString::to_string);
     let title = command.get_display_name().unwrap_or("trayscan").to_owned();
-    let is_serve = subcommand == Some("serve");
-    let is_export = subcommand == Some("export");
     let mut environment = Vec::new();
     collect_variables(&command, &mut environment);
     environment.extend(applying(&VARIABLES, subcommand));
@@ -50,12 +49,10 @@ fn command_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let usage = command.clone().render_usage().to_string();
     let command = command.mut_args(name_aliases);
     // A list of its own is easier to read than one inside an option.
-    let command = if is_serve {
-        command.mut_arg("faults", |fault| fault.long_help(faults::ABOUT))
-    } else if is_export {
-        command.mut_arg("fields", |fields| fields.long_help(None::<&str>))
-    } else {
-        command
+    let command = match subcommand {
+        Some("serve") => command.mut_arg("faults", |fault| fault.long_help(faults::ABOUT)),
+        Some("export") => command.mut_arg("fields", |fields| fields.long_help(None::<&str>)),
+        _ => command,
     };
     let man = Man::new(command)
         .title(title.to_uppercase())
@@ -75,10 +72,10 @@ fn command_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     if subcommand.is_some() && !nested.is_empty() {
         page += &definitions("SUBCOMMANDS", nested.into_iter());
     }
-    if is_serve {
+    if subcommand == Some("serve") {
         page += &definitions("FAULTS", faults::spellings());
     }
-    if is_export {
+    if subcommand == Some("export") {
         let fields = COLUMNS
             .iter()
             .map(|column| (column.name.to_owned(), column.label));
@@ -116,13 +113,13 @@ fn synopsis(usage: &str) -> String {
 /// Adds other names of a flag to its help, as in the help of the program.
 fn name_aliases(arg: clap::Arg) -> clap::Arg {
     let aliases = arg.get_visible_aliases().unwrap_or_default();
-    let aliases: Vec<String> = aliases.iter().map(|name| format!("--{name}")).collect();
+    let aliases = join(aliases.iter().map(|name| format!("--{name}")), ", ");
     if aliases.is_empty() {
         return arg;
     }
     let help = arg.get_long_help().or(arg.get_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
-    arg.long_help(format!("{help}\n\n[alias: {}]", aliases.join(", ")))
+    arg.long_help(format!("{help}\n\n[alias: {aliases}]"))
 }
 
 /// Returns the subcommands of `command` as they are typed, with what they and their arguments do.

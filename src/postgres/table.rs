@@ -183,7 +183,6 @@ fn key() -> String {
     quoted(COLUMNS[BATCH_ID].name)
 }
 
-/// An existing table.
 pub(super) struct ExistingTable {
     pub(super) oid: u32,
     /// With its schema, quoted for SQL.

@@ -7,6 +7,7 @@ use super::sample::BatchSample;
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 use crate::secret::conceal;
+use crate::text::join;
 
 /// Answers the questions about headers, from all responses.
 pub(super) fn observed(prober: &Prober) -> Vec<TopicAnswer> {
@@ -67,20 +68,12 @@ fn deprecation(prober: &Prober) -> TopicAnswer {
 
 /// Returns the questions that no request can answer, with the reasons.
 pub(super) fn unknowable(sample: &BatchSample) -> Vec<TopicAnswer> {
-    let others: Vec<String> = sample
-        .other_fields()
-        .into_iter()
-        .take(20)
-        .map(|name| conceal(name).chars().take(40).collect())
-        .collect();
+    let others = sample.other_fields().into_iter().take(20);
+    let others = others.map(|name| conceal(name).chars().take(40).collect::<String>());
     let seen = format!("{} seen", batches(sample.len()));
-    let evidence = if others.is_empty() {
-        format!("{seen}, none with a field that is not in the interface")
-    } else {
-        format!(
-            "{seen}, with fields that are not in the interface: {}",
-            others.join(", ")
-        )
+    let evidence = match &*join(others, ", ") {
+        "" => format!("{seen}, none with a field that is not in the interface"),
+        others => format!("{seen}, with fields that are not in the interface: {others}"),
     };
     let unknown = |topic, reason| TopicAnswer::unknown(topic, reason, Vec::new());
     vec![

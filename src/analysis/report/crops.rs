@@ -61,12 +61,11 @@ impl NewestTable {
         let rows: Vec<NewestRow> = rows.map(|crop| row(data, crop, &steps)).collect();
         let weeks = data.step_words().many;
         let limits = [newest.cut(data.span.start(), weeks), newest.later(weeks)];
-        let limits: Vec<String> = limits.into_iter().flatten().collect();
         Self {
             has_targets: rows.iter().any(|row| row.target.is_some()),
             spark_steps: steps.len(),
             left_out: newest.crops.len() - rows.len(),
-            limits: limits.join(" "),
+            limits: join(limits.into_iter().flatten(), " "),
             rows,
         }
     }

@@ -6,7 +6,7 @@ use super::format::hide_emails;
 use super::parse::{BatchNumbers, is_percentage};
 use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::batch::{BATCH_NAME, Batch};
-use crate::text::shortened;
+use crate::text::{join, shortened};
 
 /// Returns whether a batch of this crop has an issue, at this time.
 type HasIssue = fn(&BatchNumbers, &str, i64) -> bool;
@@ -192,8 +192,8 @@ pub(super) fn similar_crops<'a>(names: impl Iterator<Item = &'a str>) -> Option<
     for name in names.filter(|name| !name.is_empty()) {
         let visible = name.chars().filter(|letter| !is_invisible(*letter));
         let visible: String = visible.collect::<String>().to_lowercase();
-        let words: Vec<&str> = visible.split_whitespace().collect();
-        looks.entry(words.join(" ")).or_default().push(name);
+        let look = join(visible.split_whitespace(), " ");
+        looks.entry(look).or_default().push(name);
     }
     looks.retain(|look, names| names.len() > 1 || look.is_empty());
     let count = looks.values().map(|names| names.len() as u64).sum();

@@ -10,6 +10,7 @@ use super::period::Period;
 use super::trend::{Marks, Trend};
 use crate::batch::Batch;
 use crate::error::Failure;
+use crate::text::join;
 
 /// The maximum number of groups. This many need about a gigabyte of memory.
 const MAX_GROUPS: usize = 500_000;
@@ -133,9 +134,9 @@ fn trend(key: &[KeyPart]) -> Trend {
 }
 
 fn too_many(by: &[By], limit: usize) -> Failure {
-    let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
+    let names = join(by.iter().map(|by| by.name()), ",");
     Failure::usage(
-        format!("`--by {}` makes more than {limit} groups", names.join(",")),
+        format!("`--by {names}` makes more than {limit} groups"),
         "use fewer or longer groups, such as month instead of day, or a shorter range with `--start` and `--end`",
     )
 }
