@@ -50,6 +50,16 @@ pub(super) fn run(
     Ok(())
 }
 
+impl<'a> ChangeLine<'a> {
+    /// Returns the cells in the order of [`NAMES`]. Empty if absent.
+    fn cells(&self) -> [&'a str; 7] {
+        let optional = [self.batch_name, self.field, self.old, self.new];
+        let [name, field, old, new] = optional.map(Option::unwrap_or_default);
+        let (noticed, change) = (self.noticed, self.change);
+        [noticed, change, self.batch_id, name, field, old, new]
+    }
+}
+
 /// Passes the lines of `change` to `add`.
 fn each_line(
     change: &ArchiveChange,
@@ -123,8 +133,7 @@ impl List {
             ListFormat::Csv => {
                 output.escape_on_terminal(Escapes::Text);
                 // An empty list also has a header.
-                let mut csv = csv::WriterBuilder::new();
-                let mut csv = csv.has_headers(false).from_writer(output);
+                let mut csv = csv::Writer::from_writer(output);
                 csv.write_record(NAMES).map_err(csv_failure)?;
                 Self::Csv(Box::new(csv))
             }
@@ -134,16 +143,7 @@ impl List {
     fn add(&mut self, line: &ChangeLine<'_>) -> Result<(), Failure> {
         match self {
             Self::Table(rows) => {
-                let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-                rows.push(vec![
-                    line.noticed.to_owned(),
-                    line.change.to_owned(),
-                    line.batch_id.to_owned(),
-                    text(line.batch_name),
-                    text(line.field),
-                    text(line.old),
-                    text(line.new),
-                ]);
+                rows.push(line.cells().map(str::to_owned).to_vec());
                 Ok(())
             }
             Self::Json { is_first, output } => {
@@ -161,7 +161,7 @@ impl List {
                 written.map_err(|error| output.failure(error.into()))?;
                 output.write_all(b"\n")
             }
-            Self::Csv(csv) => csv.serialize(line).map_err(csv_failure),
+            Self::Csv(csv) => csv.write_record(line.cells()).map_err(csv_failure),
         }
     }
 

@@ -1,8 +1,6 @@
 //! `sync`: updates an archive from the service, and reports on it.
 //!
-//! Start with `run`. The archive itself, and the loop that fills it, are in `archive` of the crate.
-
-mod run;
+//! The archive itself, and the loop that fills it, are in `archive` of the crate.
 
 // `--rebind`.
 mod rebind;
@@ -13,4 +11,221 @@ mod status;
 // `--changes`.
 mod changes;
 
-pub(super) use run::run;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::archive::sync::{self, SyncReport, SyncRequest};
+use crate::archive::{Archive, ArchiveStart, Owner, Run};
+use crate::batch::date::Clock;
+use crate::batch::range::{Range, written};
+use crate::cli::SyncArgs;
+use crate::commands::context::Context;
+use crate::commands::messages::{count, issue_warnings};
+use crate::commands::result::SyncResult;
+use crate::commands::source::ServiceSource;
+use crate::commands::{outputs, runtime};
+use crate::error::Failure;
+use crate::fetch::{self, FetchOptions};
+use crate::terminal::{self, ProgressLine};
+use crate::text::thousands;
+
+/// How long a run may take to save what it has received after a signal.
+const GRACE_PERIOD: Duration = Duration::from_secs(10);
+
+pub(super) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
+    let start = match args.start.as_deref() {
+        Some(start) => {
+            let zone = context.settings()?.time_zone.value;
+            Range::parse(Some(start), None, Clock::new(zone))?.start
+        }
+        // Without dates, `--status` and `--changes` need no settings.
+        None => None,
+    };
+    if args.status {
+        return status::run(&args.archive, args.format, args.max_age);
+    }
+    if args.changes {
+        return changes::run(&context.storage, &args.archive, start, args.format);
+    }
+    if args.rebind {
+        return rebind::run(context, &args.archive, args.wait.unwrap_or_default());
+    }
+    outputs::protect_own_files(context, &[("the archive", Some(args.archive.as_path()))])?;
+    let request = SyncRequest {
+        start,
+        lookback: i64::try_from(args.lookback.as_secs()).unwrap_or(i64::MAX),
+        full: args.full,
+    };
+    let (stop, stopped) = watch::channel(None);
+    let is_open = Arc::new(AtomicBool::new(false));
+    let opened = Arc::clone(&is_open);
+    let args = args.clone();
+    let signal = runtime::until_signal(
+        context,
+        async move |context| update_archive(&context, &args, &request, &opened, stopped).await,
+        async |kind, signals| {
+            let _ = stop.send(Some(kind));
+            if !is_open.load(Ordering::SeqCst) {
+                return kind;
+            }
+            tokio::select! {
+                kind = signals.next() => kind,
+                () = tokio::time::sleep(GRACE_PERIOD) => kind,
+            }
+        },
+    )?;
+    let Some(kind) = signal else {
+        return Ok(());
+    };
+    // What is not committed is rolled back when the archive is next opened.
+    terminal::silence();
+    Err(Failure::new(kind, kind.meaning()).into())
+}
+
+async fn update_archive(
+    context: &Context,
+    args: &SyncArgs,
+    request: &SyncRequest,
+    is_open: &AtomicBool,
+    stop: sync::Stop,
+) -> anyhow::Result<()> {
+    let source = ServiceSource::open(context)?;
+    let archive = Archive::open(&args.archive, args.wait.unwrap_or_default())?;
+    is_open.store(true, Ordering::SeqCst);
+    let options = FetchOptions {
+        order: fetch::PageOrder::ByWindow,
+        lenient: args.lenient,
+        ..source.fetch_options()
+    };
+    let pages = source.pages(options, Range::default());
+    let progress = ProgressLine::start(args.progress, false, &source.stats);
+    let owner = owner(&source, args);
+    let ran = sync::run(&archive, &owner, pages, request, &source.stats, stop).await;
+    drop(progress);
+    note_earlier_start(&archive, request);
+    let gaps = gaps(&archive);
+    // After a success the archive stays, even if it is still empty.
+    if ran.as_ref().is_ok_and(|report| report.failure.is_none()) {
+        drop(archive);
+    } else {
+        archive.close();
+    }
+    let report = ran?;
+    print_warnings(&report, args.lenient);
+    let requests = count(source.stats.requests.get(), "request", "requests");
+    let SyncReport {
+        run,
+        failure,
+        is_through,
+        ..
+    } = report;
+    if let Some(failure) = failure {
+        return Err(stopped(failure, &run, is_through, args));
+    }
+    if let gaps @ 1.. = gaps {
+        let gaps = count(gaps, "gap", "gaps");
+        log::warn!("the archive has {gaps}; see `trayscan sync --status`");
+    }
+    let version = run.version.as_ref().map(|version| format!("{version}, "));
+    let since = run
+        .range_start
+        .as_ref()
+        .map(|start| format!("since {start}"));
+    let conclusion = format!(
+        "{} ({}, {}{requests}) in `{}`",
+        describe_counts(&run),
+        since.as_deref().unwrap_or("all dates"),
+        version.unwrap_or_default(),
+        args.archive.display(),
+    );
+    let result = SyncResult::new(run, source.stats.requests.get(), &args.archive);
+    terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
+    Ok(())
+}
+
+/// Notes that `--start` has no effect if the archive begins earlier.
+fn note_earlier_start(archive: &Archive, request: &SyncRequest) {
+    let Ok(since) = archive.since().map(ArchiveStart::second) else {
+        return;
+    };
+    if request.start.is_some_and(|start| since < Some(start)) {
+        let since = since.map_or_else(|| "with the first batch".to_owned(), written);
+        terminal::note(&format!(
+            "`--start` has no effect: the archive begins earlier ({since}), and `--start` can only extend it further back"
+        ));
+    }
+}
+
+/// Counts the gaps between the start of the archive and its end.
+fn gaps(archive: &Archive) -> u64 {
+    let since = archive.since().map_or(None, ArchiveStart::second);
+    let coverage = archive.coverage();
+    coverage.map_or(0, |coverage| coverage.gaps(since).len() as u64)
+}
+
+/// Returns the service that the archive belongs to.
+fn owner(source: &ServiceSource, args: &SyncArgs) -> Owner {
+    let base_url = if args.service.sandbox {
+        Owner::SANDBOX.to_owned()
+    } else {
+        source.service.base_url().to_string()
+    };
+    Owner {
+        base_url,
+        client_id: source.service.credentials().client_id.clone(),
+    }
+}
+
+fn describe_counts(run: &Run) -> String {
+    let counts = format!(
+        "{} added, {} changed, {} unchanged",
+        thousands(run.added),
+        thousands(run.changed),
+        thousands(run.unchanged)
+    );
+    if run.full {
+        format!("{counts}, {} vanished", thousands(run.vanished))
+    } else {
+        counts
+    }
+}
+
+/// Adds to a failure what the unfinished run leaves behind.
+fn stopped(failure: Failure, run: &Run, is_through: bool, args: &SyncArgs) -> anyhow::Error {
+    let path = args.archive.display();
+    if run.added + run.changed + run.unchanged == 0 {
+        return failure.into();
+    }
+    let next = if is_through {
+        "everything else is up to date"
+    } else {
+        "the next run continues from there"
+    };
+    anyhow::Error::new(failure).context(format!(
+        "the run did not finish; `{path}` keeps what was received ({}), and {next}",
+        describe_counts(run)
+    ))
+}
+
+fn print_warnings(report: &SyncReport, lenient: bool) {
+    for warning in issue_warnings(&report.findings, lenient) {
+        log::warn!("{warning}");
+    }
+    if report.findings.held_back {
+        log::warn!("the archive has a gap there; only `--api v2` can fill it");
+    }
+    if report.run.vanished > 0 {
+        let batches = count(report.run.vanished, "batch has", "batches have");
+        let them = if report.run.vanished == 1 {
+            "it"
+        } else {
+            "them"
+        };
+        log::warn!(
+            "{batches} vanished from the service; the archive keeps {them}, marked with the time"
+        );
+    }
+}
