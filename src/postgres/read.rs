@@ -11,7 +11,9 @@ use super::failure::{self, PgError, with_retries};
 use super::session::{Connector, Limit, PgSession, Purpose, wait};
 use super::table::{self, EXTRA, ExistingTable};
 use crate::batch::range::{Range, written};
-use crate::batch::{BATCH_ID, COLUMNS, FieldType, PlainRow, column_bits, find_column};
+use crate::batch::{
+    BATCH_ID, COLUMNS, CREATION_DATE, FieldType, PlainRow, column_bits, find_column,
+};
 use crate::client::ClientOptions;
 use crate::error::{Failure, Kind};
 use crate::text::join;
@@ -85,7 +87,13 @@ impl TableReader {
         if let Some(columns_to_read) = &self.columns_to_read {
             fields.retain(|field| columns_to_read.contains(field));
         }
-        let statement = select(&found.name, &fields, has_extra, self.range);
+        let statement = select(
+            &found.name,
+            &fields,
+            has_extra,
+            has_zone(&found),
+            self.range,
+        );
         let answers = session.stream(DOING, &statement).await;
         Ok(RowStream {
             columns: column_bits(fields.iter().copied()),
@@ -160,14 +168,28 @@ fn columns(
     ))
 }
 
+/// Returns whether dates have a time zone. Without one, they are taken for UTC, as other programs do.
+fn has_zone(found: &ExistingTable) -> bool {
+    let mut columns = found.columns.iter();
+    let date = columns.find(|column| column.name == COLUMNS[CREATION_DATE].name);
+    date.is_none_or(|date| !date.sql_type.ends_with("without time zone"))
+}
+
 /// Selects every column as text; dates in the format of the service.
-fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) -> String {
+fn select(
+    table: &str,
+    fields: &[usize],
+    has_extra: bool,
+    has_zone: bool,
+    range: Option<Range>,
+) -> String {
+    let in_utc = if has_zone { " at time zone 'UTC'" } else { "" };
     let text = |&column: &usize| {
         let name = quoted(COLUMNS[column].name);
         match COLUMNS[column].kind {
             // Other programs may have stored dates that the service never sends; they are not reformatted.
             FieldType::Date => format!(
-                "case when {name} >= '0001-01-01Z' and {name} < '10000-01-01Z' then to_char({name} at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') else {name}::text end"
+                "case when {name} >= '0001-01-01Z' and {name} < '10000-01-01Z' then to_char({name}{in_utc}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') else {name}::text end"
             ),
             _ => format!("{name}::text"),
         }
@@ -232,9 +254,9 @@ mod tests {
             excludes_end: true,
         };
         assert_eq!(
-            select("\"t\"", &[BATCH_ID], false, Some(range)),
+            select("\"t\"", &[BATCH_ID], false, true, Some(range)),
             "select \"batch_id\"::text from \"t\" where \"batch_creation_date\" >= '2026-05-01T00:00:00Z' and \"batch_creation_date\" < '2026-05-02T00:00:00Z'"
         );
-        assert!(!select("\"t\"", &[BATCH_ID], false, None).contains("where"));
+        assert!(!select("\"t\"", &[BATCH_ID], false, true, None).contains("where"));
     }
 }

@@ -307,10 +307,14 @@ impl Upsert {
         }
         self.copy(session, spool).await?;
         if !self.exists {
-            if self.create(session, &locks).await? {
+            if !self.create(session, &locks).await? {
+                self.check_again(session).await?;
+            } else if self.has_triggers(session).await? {
+                // An event trigger may add some to a new table.
+                self.add_key(session).await?;
+            } else {
                 return self.fill(session, spool.rows).await;
             }
-            self.check_again(session).await?;
         }
         self.prepare_comparison(session).await?;
         if self.compare(session, &locks).await? == (0, 0) {
@@ -389,11 +393,14 @@ impl Upsert {
         Ok((count(0)?, count(1)?))
     }
 
-    /// Returns whether the table has triggers or rules, which may change or remove what was written.
+    /// Returns whether the table or one of its partitions has triggers or rules, which may change or remove what was
+    /// written.
     async fn has_triggers(&self, session: &PgSession) -> Result<bool, PgError> {
-        let statement = "select exists (select from pg_catalog.pg_trigger \
-            where tgrelid = to_regclass($1) and not tgisinternal) \
-            or exists (select from pg_catalog.pg_rewrite where ev_class = to_regclass($1))";
+        let statement = "with recursive tables (id) as (select to_regclass($1)::oid union \
+            select inhrelid from pg_catalog.pg_inherits join tables on inhparent = id) \
+            select exists (select from pg_catalog.pg_trigger join tables on tgrelid = id \
+            where not tgisinternal) \
+            or exists (select from pg_catalog.pg_rewrite join tables on ev_class = id)";
         let parameters: &[Parameter<'_>] = &[(&self.table, Type::TEXT)];
         session
             .value("look for triggers", statement, parameters)

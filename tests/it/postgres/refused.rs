@@ -93,6 +93,34 @@ fn rows_removed_by_a_trigger_are_an_error() {
 }
 
 #[test]
+fn triggers_of_partitions_and_of_a_new_table_are_noticed() {
+    let Some(database) = shared() else { return };
+    let remove = "create function remove() returns trigger language plpgsql as \
+                  $$ begin delete from batches where batch_id = new.batch_id; return null; end $$; ";
+    let trigger = "create trigger remove after insert on";
+    let partitioned = format!(
+        "create table batches (batch_id text primary key, comment text) partition by hash (batch_id); \
+         create table part partition of batches for values with (modulus 1, remainder 0); \
+         {trigger} part for each row execute function remove()"
+    );
+    let event = format!(
+        "create function add_trigger() returns event_trigger language plpgsql as \
+         $$ begin if to_regclass('batches') is not null then \
+         {trigger} batches for each row execute function remove(); end if; end $$; \
+         create event trigger add_trigger on ddl_command_end when tag in ('CREATE TABLE') \
+         execute function add_trigger()"
+    );
+    for setup in [partitioned, event] {
+        let name = database.fresh();
+        let address = database.address(&name, "batches");
+        database.sql(&name, &format!("{remove}{setup}"));
+        let flags = ["--fields", "batch_id,comment"];
+        let ended = Service::scripted(&serving(&[&[], &[]])).export(&address, &flags);
+        assert_stderr(&ended, 8, &["added 0 of 2 new ones"]);
+    }
+}
+
+#[test]
 fn rows_changed_by_a_trigger_are_told() {
     let Some(database) = shared() else { return };
     let name = database.fresh();

@@ -48,6 +48,17 @@ fn verify_of_the_table_gives_the_digest_of_the_export() {
     let report: Value = ended.json();
     assert_eq!(report["digest"], receipt["set_digest"], "{report}");
 
+    // Dates without a zone are those of UTC, whatever the zone of the session.
+    database.sql(
+        &name,
+        &format!(
+            "alter database {name} set timezone = 'America/New_York'; alter table batches alter batch_creation_date \
+             type timestamp using batch_creation_date at time zone 'UTC'"
+        ),
+    );
+    let ended = service.run(&["verify", &address, "--against", &text]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+
     database.sql(
         &name,
         "update batches set comment = 'other' where batch_id = (select min(batch_id) from batches)",
