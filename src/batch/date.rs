@@ -175,7 +175,12 @@ impl Problem {
         let why = why.unwrap_or_else(|| format!("it must be {expected}"));
         let message = format!("`{flag}` is `{word}`; {why}");
         let hint = self.advice(word, |right| format!("{flag} {right}"));
-        Failure::new(Kind::Usage, message).hint(hint.unwrap_or_else(|| forms.to_owned()))
+        let hint = match hint {
+            Some(hint) if hint.ends_with('?') => format!("{hint} Otherwise, {forms}"),
+            Some(hint) => format!("{hint}; otherwise, {forms}"),
+            None => forms.to_owned(),
+        };
+        Failure::new(Kind::Usage, message).hint(hint)
     }
 
     /// Says what is wrong with a date; `None` if it is not a date at all.

@@ -270,7 +270,9 @@ mod tests {
                 "`--start` is `2026-w44`; it must be a date, such as 2026-05-01: did you mean `2026-W44`?",
             ),
         ] {
-            assert_eq!(told(Range::parse(Some(word), None, clock("UTC"))), expected);
+            let refused = told(Range::parse(Some(word), None, clock("UTC")));
+            let is_expected = refused.starts_with(expected);
+            assert!(is_expected && refused.contains("90m, 12h"), "{refused}");
         }
         for (word, expected) in [
             ("2026-02-30", "2026-02 has 28 days"),
@@ -298,7 +300,12 @@ mod tests {
                 "`--period` is `2026-q2`; it must be a period, such as last-month or 2026-W18: did you mean `2026-Q2`?",
             ),
         ] {
-            assert_eq!(told(Range::parse_period(word, clock("UTC"))), expected);
+            let refused = told(Range::parse_period(word, clock("UTC")));
+            let is_expected = refused.starts_with(expected);
+            assert!(
+                is_expected && refused.contains("2026-W18, 2026-Q2"),
+                "{refused}"
+            );
         }
         let unknown = told(Range::parse_period("soon", clock("UTC")));
         assert!(

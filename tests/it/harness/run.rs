@@ -190,11 +190,13 @@ impl Run {
         Output::of(self.raw())
     }
 
-    /// Runs the program to its end, with `text` as its standard input.
+    /// Runs the program to its end, with `text` as its standard input. It may end before it has read that.
     pub(crate) fn output_for(&mut self, text: impl AsRef<[u8]>) -> Output {
         let mut running = self.stdin(Stdio::piped()).start();
         let mut stdin = running.stdin.take().unwrap();
-        stdin.write_all(text.as_ref()).unwrap();
+        if let Err(error) = stdin.write_all(text.as_ref()) {
+            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe, "{error}");
+        }
         drop(stdin);
         running.output()
     }
