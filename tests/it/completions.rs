@@ -54,7 +54,7 @@ done
 const ZSH_SETUP: &str = r#"
 PROMPT=
 autoload -U compinit
-compinit -u -D
+compinit -u -C -d ~/.zcompdump
 source $SCRIPT
 bindkey '^I' complete-word
 mark() { print -r -- $'\0' }
