@@ -362,6 +362,16 @@ fn a_sheet_must_not_have_cells_outside_its_table() {
             "has repeated or unordered cells, at R4",
         ),
         (
+            "row twice",
+            parts().replace(SHEET, "<row r=\"3\"", "<row r=\"2\""),
+            "has repeated or unordered rows",
+        ),
+        (
+            "other row",
+            parts().replace(SHEET, "<row r=\"4\"", "<row r=\"5\""),
+            "has a cell that belongs to another row",
+        ),
+        (
             "range",
             parts().replace(SHEET, "A1:R4", "A1:R3"),
             "a cell outside its declared range: A4",

@@ -152,13 +152,14 @@ pub(super) fn whole_second(days: f64) -> f64 {
     }
 }
 
-/// Returns the length of the end of a row and the start of the next at the start of `bytes`: `</row><row r="3">`.
-pub(super) fn next_row(bytes: &[u8]) -> Option<usize> {
+/// Recognises the end of a row and the start of the next at the start of `bytes`: `</row><row r="3">`. Returns the
+/// number of the next row, and the length.
+pub(super) fn next_row(bytes: &[u8]) -> Option<(u32, usize)> {
     let mut scan = CellParser { bytes, at: 0 };
     scan.skip(b"</row><row r=\"")?;
-    scan.digits().filter(|row| (1..=ROWS).contains(row))?;
+    let row = scan.digits().filter(|row| (1..=ROWS).contains(row))?;
     scan.skip(b"\">")?;
-    Some(scan.at)
+    Some((row, scan.at))
 }
 
 /// Returns whether every reference to a character is one that all readers know, and no line break needs a change.

@@ -9,7 +9,7 @@ use memchr::{memchr, memchr3};
 use zip::ZipArchive;
 use zip::read::ZipFile;
 
-use super::markup::attribute;
+use super::markup::{attribute, cell_at};
 use super::package::{Package, PackagePart, Relation, SheetLink};
 use super::usual::{self, UsualCell, UsualContent};
 use super::values;
@@ -134,6 +134,8 @@ struct Measure {
     declared: u64,
     /// The start of the current cell; `None` after the last one.
     cell: Option<u64>,
+    /// The number of the current row, from 1; 0 before the first.
+    row: u32,
     /// What its tags say.
     part: PackagePart,
     /// How many more bytes of it may be kept.
@@ -292,15 +294,35 @@ impl Measure {
                     UsualContent::Boolean => CellContent::Other,
                     UsualContent::Text { .. } => CellContent::Text,
                 };
+                self.check_cell_row(Some(cell.place))?;
                 self.part.last_format = self.part.last_format.max(cell.format.map(u64::from));
                 (cell.tag_end, cell.length)
-            } else if let Some(length) = usual::next_row(rest) {
+            } else if let Some((row, length)) = usual::next_row(rest) {
+                self.start_row(Some(row))?;
                 (length - 1, length)
             } else {
                 return Ok(at);
             };
             self.start_cell(place + (at + tag_end) as u64)?;
             at += length;
+        }
+    }
+
+    /// Starts a row with this number; without one, it is the row after the last.
+    fn start_row(&mut self, number: Option<u32>) -> Result<(), String> {
+        let row = number.unwrap_or(self.row.saturating_add(1));
+        if row <= self.row {
+            return Err("has repeated or unordered rows".to_owned());
+        }
+        self.row = row;
+        Ok(())
+    }
+
+    /// Checks that a cell is in the current row: some readers go by its own reference, others by that of the row.
+    fn check_cell_row(&self, place: Option<(u32, u32)>) -> Result<(), String> {
+        match place {
+            Some((row, _)) if row.checked_add(1) == Some(self.row) => Ok(()),
+            _ => Err("has a cell that belongs to another row".to_owned()),
         }
     }
 
@@ -411,6 +433,15 @@ impl Measure {
             ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => {
                 return Err("has a formula".to_owned());
             }
+            ("worksheet", b"sheetData") => {
+                self.row = 0;
+                return Ok(());
+            }
+            ("worksheet", b"row") => {
+                let number =
+                    get("r").map(|number| row_number(&number).ok_or("has a row without a number"));
+                return self.start_row(number.transpose()?);
+            }
             ("worksheet", b"c") => return self.keep_cell(tag),
             ("worksheet", b"v") => {
                 self.in_number = self.content == CellContent::Number && is_open;
@@ -483,6 +514,10 @@ impl Measure {
                         _ => return Err("has a cell of an unknown type".to_owned()),
                     }
                 }
+                b"r" => {
+                    let place = std::str::from_utf8(value).ok().and_then(cell_at);
+                    self.check_cell_row(place)?;
+                }
                 b"s" => {
                     let format = std::str::from_utf8(value)
                         .ok()
@@ -539,6 +574,12 @@ fn local_name(tag: &[u8]) -> &[u8] {
         Some(colon) if name.first() != Some(&b'/') => &name[colon + 1..],
         _ => name,
     }
+}
+
+/// Parses the number of a row, from 1.
+fn row_number(text: &str) -> Option<u32> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|row| is_number && *row > 0)
 }
 
 /// Returns the number of texts that a tag declares; the maximum if it cannot be read.
@@ -618,6 +659,56 @@ mod tests {
         }
         // Links after the cells are not measured.
         assert!(measured(&format!("{}{long}", sheet("<c/>")), &SHEET).is_ok());
+    }
+
+    #[test]
+    fn rows_ascend_and_contain_their_own_cells() {
+        let limits = ZipLimits {
+            tags: true,
+            ..SHEET
+        };
+        let check = |rows: &str| {
+            let sheet = format!(
+                "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\">\
+                 <sheetData>{rows}</sheetData></worksheet>"
+            );
+            measured(&sheet, &limits).map(drop)
+        };
+        let cell = |place: &str| format!("<c r=\"{place}\"><v>1</v></c>");
+        let spaced = |place: &str| format!("<c  r=\"{place}\"><v>1</v></c>");
+        for cell in [cell, spaced] {
+            let (first, second) = (cell("A1"), cell("B2"));
+            let rows = |numbers: [&str; 2]| {
+                let [one, two] = numbers;
+                format!("<row{one}>{first}</row><row{two}>{second}</row>")
+            };
+            for numbers in [
+                [" r=\"1\"", " r=\"2\""],
+                ["", ""],
+                [" r=\"1\" ht=\"9\"", ""],
+            ] {
+                assert_eq!(check(&rows(numbers)), Ok(()), "{numbers:?}");
+            }
+            for numbers in [
+                [" r=\"1\"", " r=\"1\""],
+                [" r=\"1\"", " r=\"1\" ht=\"9\""],
+                [" r=\"1\"", " r=\"3\""],
+                [" r=\"1\"", " r=\"3\" ht=\"9\""],
+                [" r=\"2\"", " r=\"2\""],
+                [" r=\"2\"", ""],
+                [" r=\"0\"", ""],
+                [" r=\"+1\"", ""],
+                [" r=\"1\"", " r=\"2.0\""],
+                [" r=\"1\"", " r=\"\""],
+            ] {
+                assert!(check(&rows(numbers)).is_err(), "{numbers:?}");
+            }
+        }
+        let skipped = format!("<row r=\"2\"/><row>{}</row><row r=\"7\"/>", cell("A3"));
+        assert_eq!(check(&skipped), Ok(()));
+        assert!(check("<row r=\"2\"/><row r=\"2\"/>").is_err());
+        assert!(check("<row><c r=\"A\"/></row>").is_err());
+        assert_eq!(check("<row><c/><c r=\"B1\"/></row>"), Ok(()));
     }
 
     #[test]
