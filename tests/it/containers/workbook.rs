@@ -503,6 +503,11 @@ fn parts_of_a_workbook_must_be_valid_xml() {
             "lacks the format of a cell",
         ),
         (
+            "element in a text",
+            parts().replace(SHEET, "<t>Tray</t>", "<t>Tr<extLst/>ay</t>"),
+            "has an element, an attribute or a value that an export never has there",
+        ),
+        (
             "two sheets",
             parts().replace(BOOK, "name=\"About\"", "name=\"BATCHES\""),
             "has two sheets",

@@ -53,6 +53,10 @@ impl Structure {
     ) -> Option<()> {
         let depth = parents.len();
         let parent = parents.next_back().map_or(&b""[..], local);
+        // An element inside a value: some readers stop there, others read on.
+        if matches!(parent, b"t" | b"v") {
+            return None;
+        }
         let found = PLACED
             .iter()
             .position(|(placed, ..)| placed.as_bytes() == name);
@@ -105,6 +109,7 @@ mod tests {
             "worksheet/extLst/ext/x14:sparkline",
             "workbook/sheets/sheet",
             "styleSheet/cellStyleXfs/xf",
+            "sst/si/r/t",
         ] {
             assert!(check(path, true), "{path}");
         }
@@ -120,6 +125,10 @@ mod tests {
             "workbook/sheets/y:sheet",
             "workbook/y:workbookPr",
             "sst/si/y:t",
+            "sst/si/t/extLst",
+            "sst/si/r/t/y:any",
+            "worksheet/sheetData/row/c/v/extLst",
+            "worksheet/sheetData/row/c/is/t/r",
         ] {
             assert!(!check(path, true), "{path}");
         }
