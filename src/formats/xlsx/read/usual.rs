@@ -164,8 +164,7 @@ pub(super) fn next_row(bytes: &[u8]) -> Option<(u32, usize)> {
 
 /// Returns whether every reference to a character is one that all readers know, and no line break needs a change.
 fn has_plain_references(text: &str) -> bool {
-    // Some readers take a sign for part of the number.
-    is_value(text.as_bytes()) && !["\r", "&#+", "&#x+"].iter().any(|odd| text.contains(odd))
+    is_value(text.as_bytes()) && !text.contains('\r')
 }
 
 /// Returns the length of a number at the start of `bytes`, such as `-12.5`; `None` if it is another one.

@@ -340,7 +340,9 @@ pub(super) fn is_value(value: &[u8]) -> bool {
 
 fn is_reference(name: &[u8]) -> bool {
     let digits = |digits: &[u8], radix: u32| {
+        // A sign would be parsed, too.
         let text = std::str::from_utf8(digits).ok();
+        let text = text.filter(|text| !text.starts_with('+'));
         let code = text.and_then(|text| u32::from_str_radix(text, radix).ok());
         code.and_then(char::from_u32)
             .is_some_and(|letter| letter >= ' ' || "\t\n\r".contains(letter))
@@ -424,6 +426,9 @@ mod tests {
             "<a/>x",
             "<a>&nbsp;</a>",
             "<a>&#1;</a>",
+            "<a>&#+65;</a>",
+            "<a>&#x+41;</a>",
+            "<a b=\"&#+65;\"/>",
             "<a>\u{1}</a>",
             "<x:a/>",
             "<a x:b=\"1\"/>",
