@@ -7,7 +7,9 @@ mod node;
 mod thrift;
 
 // What the file says about its values, and whether that is true.
+mod arrow_schema;
 mod audit;
+mod data_frame;
 mod filter;
 mod index;
 mod pages;
@@ -40,7 +42,6 @@ use crate::formats::record::{
     EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
 };
 use crate::terminal;
-use crate::text;
 use audit::ColumnAudit;
 use filter::Filter;
 use footer::Footer;
@@ -69,8 +70,14 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
     check_compression(reader.metadata())?;
     let schema = reader.metadata().file_metadata().schema_descr();
     footer.check(schema)?;
-    check_pandas(reader.metadata())?;
     let (columns, unknown) = columns(schema.columns())?;
+    let types = columns
+        .iter()
+        .filter_map(|leaf| Some((leaf.descriptor.path().string(), leaf.field?.1)));
+    data_frame::check(
+        reader.metadata().file_metadata(),
+        &types.collect::<Vec<_>>(),
+    )?;
     let fields = columns.iter().filter_map(|leaf| leaf.field);
     let all = fields.fold(0, |all, (column, _)| all | 1 << column);
     let bits = all & ALL_COLUMNS;
@@ -120,31 +127,6 @@ fn embedded_digest(file: &ParquetMetaData) -> Option<EmbeddedDigest> {
         set_digest: value("trayscan.set_digest")?,
         unknown_fields_digest: value("trayscan.unknown_fields_digest"),
     })
-}
-
-/// Rejects the name of another field for a column: pandas shows that.
-fn check_pandas(file: &ParquetMetaData) -> Result<(), ReadError> {
-    let metadata = file.file_metadata().key_value_metadata();
-    let entries = metadata.into_iter().flatten();
-    for entry in entries.filter(|entry| entry.key == "pandas") {
-        let text = entry.value.as_deref().unwrap_or_default();
-        let frame: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        let columns = frame["columns"].as_array().into_iter().flatten();
-        for column in columns {
-            let (name, field) = (column["name"].as_str(), column["field_name"].as_str());
-            if let (Some(name), Some(field)) = (name, field)
-                && name != field
-                && find_column(name).or(find_column(field)).is_some()
-            {
-                let why = format!(
-                    "pandas would show another column as `{}`",
-                    text::brief(name)
-                );
-                return Err(broken(why));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Rejects files of other programs with a compression that is not supported.

@@ -225,9 +225,31 @@ fn pandas_shows_the_names_of_the_columns() {
     let swapped = [("crop_type", "comment"), ("comment", "crop_type")];
     let why = "pandas would show another column as `crop_type`";
     export.assert_refused("names", &with_names(&swapped), why);
-    // Other descriptions are no concern of ours.
-    for other in ["{", "{\"columns\":[{\"name\":0,\"field_name\":\"x\"}]}"] {
-        export.assert_equal(&with_metadata(&export.bytes, "pandas", other));
+    let unnamed = "{\"columns\":[{\"name\":0,\"field_name\":\"x\"}]}";
+    export.assert_equal(&with_metadata(&export.bytes, "pandas", unnamed));
+    let unreadable = with_metadata(&export.bytes, "pandas", "{\"x\":NaN,\"columns\":[]}");
+    export.assert_refused(
+        "text",
+        &unreadable,
+        "its description for pandas cannot be read",
+    );
+    let period = json!({"columns": [{"name": "number_of_images", "numpy_type": "period[D]"}]});
+    let period = with_metadata(&export.bytes, "pandas", &period.to_string());
+    let why = "its description for pandas has another type for `number_of_images` than the file";
+    export.assert_refused("type", &period, why);
+}
+
+#[test]
+fn an_arrow_schema_must_match_the_columns() {
+    // The columns `batch_id` and `number_of_images`, as pyarrow writes it.
+    const OTHER: &str = "/////8AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAIAAABcAAAABAAAALz///8AAAECEAAAACwAAAAEAAAAAAAAABAAAABudW1iZXJfb2ZfaW1hZ2VzAAAAAAgADAAIAAcACAAAAAAAAAFAAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAEFEAAAACAAAAAEAAAAAAAAAAgAAABiYXRjaF9pZAAAAAAEAAQABAAAAAAAAAA=";
+    let export = Exported::new("a.parquet", &[]);
+    for (what, schema, why) in [
+        ("other columns", OTHER, "its Arrow schema has other columns"),
+        ("no schema", "/////w==", "its Arrow schema cannot be read"),
+    ] {
+        let altered = with_metadata(&export.bytes, "ARROW:schema", schema);
+        export.assert_refused(what, &altered, why);
     }
 }
 
