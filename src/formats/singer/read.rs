@@ -41,6 +41,10 @@ impl SingerStream {
         let message: Message<'a> =
             serde_json::from_str(text).map_err(|_| "it is not a Singer message".to_owned())?;
         match (message.r#type.as_str(), &message.stream, &self.schema) {
+            // A target loads each stream into a table of its own.
+            ("SCHEMA", Some(stream), Some((name, _))) if stream != name => {
+                Err("there is more than one stream".to_owned())
+            }
             ("SCHEMA", Some(stream), _) => {
                 let columns = schema_columns(&message)?;
                 self.schema = Some((stream.clone(), columns));
@@ -50,7 +54,10 @@ impl SingerStream {
                 Some(record) => Ok(Some(record.get())),
                 None => Err("the message has no record".to_owned()),
             },
-            ("STATE" | "ACTIVATE_VERSION", ..) => Ok(None),
+            ("STATE", ..) => Ok(None),
+            ("ACTIVATE_VERSION", ..) => {
+                Err("the message makes a target delete other batches".to_owned())
+            }
             ("SCHEMA", None, _) => Err("the schema has no stream".to_owned()),
             ("RECORD", ..) => Err("no schema describes the stream of the record".to_owned()),
             _ => Err("it is not a Singer message".to_owned()),
@@ -118,6 +125,10 @@ mod tests {
         assert_eq!(stream.read(r#"{"type":"STATE","value":{}}"#), Ok(None));
         assert!(stream.read(&RECORD.replace("batches", "botches")).is_err());
         assert!(stream.read(&RECORD.replace("RECORD", "RECURD")).is_err());
+        assert_eq!(stream.read(SCHEMA), Ok(None), "once more");
+        assert!(stream.read(&SCHEMA.replace("batches", "botches")).is_err());
+        let activate = r#"{"type":"ACTIVATE_VERSION","stream":"batches","version":2}"#;
+        assert!(stream.read(activate).is_err());
         let batch = |text: &str| Batch::read_part(text).batch.expect("a batch");
         assert_eq!(stream.check(&batch(r#"{"batch_id":"a","more":1}"#)), Ok(()));
         assert!(
