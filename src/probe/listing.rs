@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
-use crate::batch::{Batch, CREATION_DATE, Timestamp, unquote};
+use crate::batch::{BATCH_NAME, Batch, CREATION_DATE, Timestamp, unquote};
 use crate::client::{Response, ServiceError, Version};
 use crate::secret::Secret;
 
@@ -20,9 +20,6 @@ pub(super) struct SampledBatch {
     pub(super) others: Vec<(String, Option<Timestamp>)>,
 }
 
-/// The column of the batch name.
-const NAME: usize = 1;
-
 impl SampledBatch {
     /// Reads the fields that the probe needs. `None` if the creation date is not valid.
     pub(super) fn of(batch: &Batch) -> Option<Self> {
@@ -32,7 +29,7 @@ impl SampledBatch {
         });
         Some(Self {
             id: batch.id().into_owned(),
-            name: batch.plain(NAME).unwrap_or_default().into_owned(),
+            name: batch.plain(BATCH_NAME).unwrap_or_default().into_owned(),
             created: batch.created()?,
             written: batch.typed(CREATION_DATE)?.into_owned(),
             others: others.collect(),

@@ -89,7 +89,7 @@ impl<'a> Limits<'a> {
         }
         if let Some(rate) = batch.usable_rate {
             let half = self.usable.filter(|usual| usual.is_below_half(rate));
-            let low = self.usable.filter(|usual| usual.is_far_above(rate));
+            let low = self.usable.filter(|usual| usual.has_far_below(rate));
             reasons.extend(match half {
                 _ if rate <= Decimal::ZERO => Some(Reason::NothingUsable),
                 Some(usual) => Some(Reason::HalfOfUsable(usual.median)),
@@ -154,7 +154,7 @@ impl Usual {
     }
 
     /// Returns whether `rate` is below the median by more than three deviations and at least one point.
-    fn is_far_above(self, rate: Decimal) -> bool {
+    fn has_far_below(self, rate: Decimal) -> bool {
         let below = self.median.checked_sub(rate);
         let spread = self.deviation.checked_mul(Decimal::from(3));
         below
