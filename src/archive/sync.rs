@@ -33,7 +33,7 @@ const MAX_GAPS: usize = 20;
 /// service is broken, not a batch. More are allowed if the window has many pages.
 const MAX_FRUITLESS_REQUESTS: u64 = 64;
 /// How many of its halves may take as many requests as the window itself: decades are halved to the days with batches.
-const MAX_HALVES: u64 = 16;
+const MAX_HALVES: u64 = 8;
 /// The number of ranges checked again for batches that seem to have vanished.
 const MAX_RECHECKS: usize = 32;
 /// The least number of batches whose answers are remembered.

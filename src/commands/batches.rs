@@ -239,7 +239,7 @@ pub(super) fn stopped(
     }
     let batches = count(batches, "batch", "batches");
     let done = match pages {
-        // In the middle of a large page.
+        // In the middle of a large page, or of an archive.
         0 => batches,
         _ => format!("{} ({batches})", count(pages, "page", "pages")),
     };

@@ -7,7 +7,6 @@ use super::sample::BatchSample;
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 use crate::secret::conceal;
-use crate::text::join;
 
 /// Answers the questions about headers, from all responses.
 pub(super) fn observed(prober: &Prober) -> Vec<TopicAnswer> {
@@ -70,10 +69,14 @@ fn deprecation(prober: &Prober) -> TopicAnswer {
 pub(super) fn unknowable(sample: &BatchSample) -> Vec<TopicAnswer> {
     let others = sample.other_fields().into_iter().take(20);
     let others = others.map(|name| conceal(name).chars().take(40).collect::<String>());
+    let others: Vec<String> = others.collect();
     let seen = format!("{} seen", batches(sample.len()));
-    let evidence = match &*join(others, ", ") {
-        "" => format!("{seen}, none with a field that is not in the interface"),
-        others => format!("{seen}, with fields that are not in the interface: {others}"),
+    let evidence = match others.as_slice() {
+        [] => format!("{seen}, none with a field that is not in the interface"),
+        _ => format!(
+            "{seen}, with fields that are not in the interface: {}",
+            others.join(", ")
+        ),
     };
     let unknown = |topic, reason| TopicAnswer::unknown(topic, reason, Vec::new());
     vec![

@@ -13,7 +13,6 @@ use super::lake::Lake;
 use super::workbook;
 use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
-use crate::batch::{CREATION_DATE, CROP_TYPE};
 use crate::error::Failure;
 use crate::export::HiveFolders;
 use crate::formats::detect::{self, DetectedFormat};
@@ -406,10 +405,7 @@ impl LakeReader {
                 has_enough = flow == ControlFlow::Break(());
                 Ok(flow)
             })?;
-            let other = folders.other_field.map(|folder| {
-                format!("programs read the folder `{folder}` instead of that field of each batch")
-            });
-            let contradiction = info.contradiction.take().or(misplaced).or(other);
+            let contradiction = info.contradiction.take().or(misplaced);
             info.contradiction = contradiction.map(|wrong| format!("{name}: {wrong}"));
             all = Some(match all {
                 None => info,
@@ -433,14 +429,11 @@ impl LakeReader {
 
 /// Says that a batch is in a folder such as `crop_type=Leek` that is not its own: engines read the name as its value.
 fn misplacement(folders: &HiveFolders<'_>, record: &Record<'_>) -> Option<String> {
-    let has_columns = [CREATION_DATE, CROP_TYPE].map(|column| record.columns & (1 << column) != 0);
-    if folders.is_empty() || has_columns != [true; 2] {
-        return None;
-    }
-    let [date, crop] = [CREATION_DATE, CROP_TYPE].map(|column| record.values.plain(column));
-    let folder = folders.contradiction(date.as_deref(), crop.as_deref())?;
+    let folder = folders.contradiction(record.values, record.columns)?;
     let place = record.place;
-    Some(format!("{place} does not belong in the folder `{folder}`"))
+    Some(format!(
+        "{place} does not belong in the folder `{folder}`, which programs read as its value; choose another name in the template"
+    ))
 }
 
 /// Returns whether there is an object with exactly this name.

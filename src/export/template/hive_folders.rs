@@ -5,74 +5,103 @@ use std::path::Path;
 use percent_encoding::percent_decode_str;
 
 use super::{HIVE_NULL, Placeholder, UNKNOWN, VALUES, mark_of, safe};
-use crate::batch::{COLUMNS, Timestamp, canonical_date};
+use crate::batch::{COLUMNS, CREATION_DATE, CROP_TYPE, Timestamp, Values, canonical_date};
 
-/// The folders of a file that are named like `year=2026`: engines read them as columns.
-#[derive(Default)]
-pub(crate) struct HiveFolders<'a> {
-    /// Those with the name of a placeholder, and their values.
-    values: Vec<(Placeholder, &'a str)>,
-    /// The first one with the name of another field: engines read its value instead of that of each batch.
-    pub(crate) other_field: Option<&'a str>,
+/// The folders of a file that are named like `year=2026` or a field: engines read them as columns.
+pub(crate) struct HiveFolders<'a>(Vec<HiveFolder<'a>>);
+
+struct HiveFolder<'a> {
+    name: &'a str,
+    value: &'a str,
+    key: FolderKey,
+}
+
+enum FolderKey {
+    /// A part of the creation date, or the crop.
+    Placeholder(Placeholder),
+    /// Any other field.
+    Column(usize),
+}
+
+impl FolderKey {
+    /// Finds a key. Engines ignore its case.
+    fn find(key: &str) -> Option<Self> {
+        let mut placeholders = VALUES.iter();
+        let placeholder = placeholders.find(|(name, _)| key.eq_ignore_ascii_case(name));
+        if let Some((_, placeholder)) = placeholder {
+            return Some(Self::Placeholder(*placeholder));
+        }
+        let mut columns = COLUMNS.iter();
+        let column = columns.position(|column| key.eq_ignore_ascii_case(column.name));
+        column.map(Self::Column)
+    }
+
+    /// Returns the column that engines read it as, or from which it is taken.
+    fn column(&self) -> usize {
+        match self {
+            Self::Placeholder(Placeholder::CropType) => CROP_TYPE,
+            Self::Placeholder(_) => CREATION_DATE,
+            Self::Column(column) => *column,
+        }
+    }
 }
 
 impl<'a> HiveFolders<'a> {
-    /// Takes those of `path`. Engines ignore the case of names.
+    /// Takes those of `path`.
     pub(crate) fn of(path: &'a Path) -> Self {
-        let mut all = Self::default();
         let folders = path.parent().into_iter().flat_map(Path::iter);
-        for folder in folders.filter_map(|folder| folder.to_str()) {
-            let Some((key, value)) = folder.split_once('=') else {
-                continue;
-            };
-            let mut placeholders = VALUES.iter();
-            let placeholder = placeholders.find(|(name, _)| key.eq_ignore_ascii_case(name));
-            if let Some((_, placeholder)) = placeholder {
-                all.values.push((*placeholder, value));
-            } else if COLUMNS
-                .iter()
-                .any(|column| key.eq_ignore_ascii_case(column.name))
-            {
-                all.other_field.get_or_insert(folder);
-            }
-        }
-        all
+        let folders = folders.filter_map(|folder| {
+            let name = folder.to_str()?;
+            let (key, value) = name.split_once('=')?;
+            let key = FolderKey::find(key)?;
+            Some(HiveFolder { name, value, key })
+        });
+        Self(folders.collect())
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
-    /// Returns the name of a folder that contradicts a batch with this creation date and crop. A folder in another notation,
+    /// Returns the name of a folder that contradicts a batch with these columns, one bit each. A folder in another notation,
     /// such as `month=2026-05`, and dates that are not valid contradict nothing.
-    pub(crate) fn contradiction(&self, date: Option<&str>, crop: Option<&str>) -> Option<String> {
+    pub(crate) fn contradiction(&self, batch: &dyn Values, columns: u32) -> Option<&'a str> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let date = batch.plain(CREATION_DATE);
         let date = date.filter(|date| Timestamp::parse(date).is_some());
-        let date = date.map(canonical_date);
+        let date = date.as_deref().map(canonical_date);
         let is_other = |value: &str, width: usize, from: usize, to: usize| {
             let is_number = value.len() <= width && value.bytes().all(|byte| byte.is_ascii_digit());
             let part = date.as_deref().and_then(|date| date.get(from..to));
             let number = |text: &str| text.parse::<u32>().ok();
             is_number && part.is_some_and(|part| number(value) != number(part))
         };
-        let is_wrong = |placeholder: Placeholder, value: &str| match placeholder {
-            Placeholder::Year => is_other(value, 4, 0, 4),
-            Placeholder::Month => is_other(value, 2, 5, 7),
-            Placeholder::Day => is_other(value, 2, 8, 10),
-            Placeholder::CropType => match crop.filter(|crop| !crop.is_empty()) {
-                // A crop that is not text has no name.
-                Some(crop) if value == HIVE_NULL => !is_json(crop),
-                Some(crop) => !is_name_of(value, crop),
-                None => !["", "null", UNKNOWN, HIVE_NULL]
-                    .iter()
-                    .any(|null| has_word(value, null)),
+        let is_wrong = |folder: &&HiveFolder<'_>| match (&folder.key, folder.value) {
+            (FolderKey::Placeholder(Placeholder::Year), value) => is_other(value, 4, 0, 4),
+            (FolderKey::Placeholder(Placeholder::Month), value) => is_other(value, 2, 5, 7),
+            (FolderKey::Placeholder(Placeholder::Day), value) => is_other(value, 2, 8, 10),
+            (FolderKey::Placeholder(Placeholder::CropType), value) => {
+                let crop = batch.plain(CROP_TYPE);
+                match crop.as_deref().filter(|crop| !crop.is_empty()) {
+                    // A crop that is not valid text has no name.
+                    Some(crop) if value == HIVE_NULL => !crop.contains('\\') && !is_json(crop),
+                    Some(crop) => !is_name_of(value, crop),
+                    None => !is_null(value),
+                }
+            }
+            (FolderKey::Column(column), value) => match batch.plain(*column).as_deref() {
+                None | Some("") => !is_null(value),
+                Some(text) => percent_decode_str(value).decode_utf8_lossy() != text,
             },
         };
-        let mut folders = self.values.iter();
-        let (placeholder, value) =
-            folders.find(|(placeholder, value)| is_wrong(*placeholder, value))?;
-        let key = VALUES.iter().find(|(_, known)| known == placeholder);
-        Some(format!("{}={value}", key.map_or("", |(name, _)| name)))
+        let is_present = |folder: &&HiveFolder<'_>| columns & (1 << folder.key.column()) != 0;
+        let mut folders = self.0.iter().filter(is_present);
+        folders.find(is_wrong).map(|folder| folder.name)
     }
+}
+
+/// Returns whether the value of a folder may stand for a missing one.
+fn is_null(value: &str) -> bool {
+    let nulls = ["", "null", UNKNOWN, HIVE_NULL];
+    nulls.iter().any(|null| has_word(value, null))
 }
 
 /// Returns whether a folder of this name may be that of `crop`, also if another program wrote it, or if the name has other
@@ -88,11 +117,15 @@ fn is_name_of(name: &str, crop: &str) -> bool {
 /// Returns whether `text` is `word`, or has it between other characters than letters and digits.
 fn has_word(text: &str, word: &str) -> bool {
     let is_outside = |character: Option<char>| character.is_none_or(|one| !one.is_alphanumeric());
-    text.match_indices(word).any(|(start, _)| {
-        let (before, after) = (&text[..start], &text[start + word.len()..]);
-        let is_word = is_outside(before.chars().next_back()) && is_outside(after.chars().next());
-        is_word && (!word.is_empty() || text.is_empty())
-    })
+    text == word
+        || !word.is_empty()
+            && text.char_indices().any(|(start, _)| {
+                let (before, from) = text.split_at(start);
+                let after = from.strip_prefix(word);
+                after.is_some_and(|after| {
+                    is_outside(before.chars().next_back()) && is_outside(after.chars().next())
+                })
+            })
 }
 
 /// Returns whether `text` is a JSON value, which is not that of a text field.
@@ -104,6 +137,14 @@ fn is_json(text: &str) -> bool {
 mod tests {
     use super::super::marked;
     use super::*;
+    use crate::batch::{ALL_COLUMNS, PlainRow};
+
+    fn row(date: Option<&str>, crop: Option<&str>) -> PlainRow {
+        let mut row = PlainRow::default();
+        row.texts[CREATION_DATE] = date.map(ToOwned::to_owned);
+        row.texts[CROP_TYPE] = crop.map(ToOwned::to_owned);
+        row
+    }
 
     #[test]
     fn folders_contradict_batches_of_other_dates_or_crops() {
@@ -144,7 +185,7 @@ mod tests {
                 "Crop_Type=Kale/b.csv",
                 date,
                 Some("Leek"),
-                Some("crop_type=Kale"),
+                Some("Crop_Type=Kale"),
             ),
             (
                 "crop_type=NotLeek/b.csv",
@@ -153,6 +194,13 @@ mod tests {
                 Some("crop_type=NotLeek"),
             ),
             ("crop_type=north-Leek/b.csv", date, Some("Leek"), None),
+            ("crop_type=xa-a-a/b.csv", date, Some("a-a"), None),
+            (
+                "crop_type=__HIVE_DEFAULT_PARTITION__/b.csv",
+                date,
+                Some("\\ud800"),
+                None,
+            ),
             (
                 "crop_type=__HIVE_DEFAULT_PARTITION__/b.csv",
                 date,
@@ -168,22 +216,48 @@ mod tests {
             ("sown=1999/crop_type=Leek.csv", date, Some("Kale"), None),
         ] {
             let folders = HiveFolders::of(Path::new(path));
-            let found = folders.contradiction(date, crop);
-            assert_eq!(found.as_deref(), expected, "{path}");
+            let found = folders.contradiction(&row(date, crop), ALL_COLUMNS);
+            assert_eq!(found, expected, "{path}");
         }
+    }
+
+    #[test]
+    fn names_are_those_of_crops_and_fields() {
+        let date = Some("2026-05-01T06:00:00Z");
+        let leek = row(date, Some("Leek"));
         let marked = format!("crop_type={}/b.csv", marked("Leek", "Leek", 0));
         let folders = HiveFolders::of(Path::new(&marked));
-        assert_eq!(folders.contradiction(date, Some("Leek")), None);
-        assert!(folders.contradiction(date, Some("LEEK")).is_some());
-        for (path, other) in [
+        assert_eq!(folders.contradiction(&leek, ALL_COLUMNS), None);
+        assert!(
+            folders
+                .contradiction(&row(date, Some("LEEK")), ALL_COLUMNS)
+                .is_some()
+        );
+        for (path, expected) in [
             ("year=2026/Comment=x/b.csv", Some("Comment=x")),
-            ("year=2026/comments=x/b.csv", None),
+            ("comment=__HIVE_DEFAULT_PARTITION__/b.csv", None),
+            ("comments=x/b.csv", None),
+            ("batch_creation_date=2026-05-01T06%3A00%3A00Z/b.csv", None),
+            (
+                "batch_creation_date=2026-05-01/b.csv",
+                Some("batch_creation_date=2026-05-01"),
+            ),
         ] {
-            assert_eq!(HiveFolders::of(Path::new(path)).other_field, other);
+            let found = HiveFolders::of(Path::new(path)).contradiction(&leek, ALL_COLUMNS);
+            assert_eq!(found, expected, "{path}");
         }
+        let path = Path::new("crop_type=Kale/b.csv");
+        let other_columns = ALL_COLUMNS & !(1 << CROP_TYPE);
+        assert_eq!(
+            HiveFolders::of(path).contradiction(&leek, other_columns),
+            None
+        );
         let long = "x".repeat(300);
         let folder = format!("crop_type={}/b.csv", safe(&long));
         let folders = HiveFolders::of(Path::new(&folder));
-        assert_eq!(folders.contradiction(date, Some(&long)), None);
+        assert_eq!(
+            folders.contradiction(&row(date, Some(&long)), ALL_COLUMNS),
+            None
+        );
     }
 }

@@ -3,6 +3,7 @@
 //! It applies `--timeout`, and converts every unsuccessful response to a [`StoreError`], including headers
 //! that `object_store` would drop. It never retries: `requests.rs` does, and each attempt is signed again.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,10 +74,16 @@ impl HttpConnector for Transport {
     }
 }
 
-#[derive(Debug)]
 struct Connection {
     client: Client,
     timeout: Duration,
+}
+
+// The client may know the password of a proxy.
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
 }
 
 impl HttpService for Connection {
