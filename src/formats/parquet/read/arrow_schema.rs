@@ -10,7 +10,7 @@ const EXTENSION: &[u8] = b"ARROW:extension:name";
 
 pub(super) struct ArrowSchema<'a> {
     pub(super) fields: Vec<ArrowField<'a>>,
-    metadata: Vec<Table<'a>>,
+    metadata: Vec<FlatTable<'a>>,
 }
 
 impl<'a> ArrowSchema<'a> {
@@ -19,7 +19,7 @@ impl<'a> ArrowSchema<'a> {
         // After the start, which old writers left out, is the length.
         let bytes = bytes.strip_prefix(&START).unwrap_or(bytes).get(4..)?;
         let at = follow(bytes, 0)?;
-        let message = Table { bytes, at };
+        let message = FlatTable { bytes, at };
         let schema = message
             .table(2)
             .filter(|_| message.byte(1) == Some(SCHEMA))?;
@@ -32,14 +32,14 @@ impl<'a> ArrowSchema<'a> {
 
     /// Returns what the schema has under this key.
     pub(super) fn values(&self, key: &str) -> impl Iterator<Item = Option<&'a str>> {
-        let is_it = move |entry: &&Table<'a>| entry.text(0) == Some(key.as_bytes());
+        let is_it = move |entry: &&FlatTable<'a>| entry.text(0) == Some(key.as_bytes());
         let entries = self.metadata.iter().filter(is_it);
         entries.map(|entry| std::str::from_utf8(entry.text(1)?).ok())
     }
 }
 
 /// A column.
-pub(super) struct ArrowField<'a>(Table<'a>);
+pub(super) struct ArrowField<'a>(FlatTable<'a>);
 
 impl<'a> ArrowField<'a> {
     pub(super) fn name(&self) -> Option<&'a [u8]> {
@@ -60,12 +60,12 @@ impl<'a> ArrowField<'a> {
 
 /// A table, whose position refers to a list of the positions of its fields.
 #[derive(Clone, Copy)]
-struct Table<'a> {
+struct FlatTable<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Table<'a> {
+impl<'a> FlatTable<'a> {
     /// Returns the position of a field; `None` if it is absent.
     fn field(&self, number: usize) -> Option<usize> {
         let back = i32::from_le_bytes(chunk(self.bytes, self.at)?);
