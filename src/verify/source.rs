@@ -432,7 +432,7 @@ fn misplacement(folders: &HiveFolders<'_>, record: &Record<'_>) -> Option<String
     let folder = folders.contradiction(record.values, record.columns)?;
     let place = record.place;
     Some(format!(
-        "{place} does not belong in the folder `{folder}`, which programs read as its value; choose another name in the template"
+        "{place} does not belong in the folder `{folder}`, which programs read as its value; if the template has this folder, choose another name"
     ))
 }
 
