@@ -5,7 +5,7 @@ mod escapes;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
@@ -23,7 +23,7 @@ pub(crate) struct Secret(String);
 impl Secret {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        KNOWN.lock().credentials.remember(&text);
+        KNOWN.lock().credentials.remember(&text, true);
         Self(text)
     }
 
@@ -32,17 +32,17 @@ impl Secret {
     pub(crate) fn cursor(text: impl Into<String>) -> Self {
         let text = text.into();
         if text.bytes().filter(u8::is_ascii_alphabetic).count() >= MIN_LETTERS {
-            KNOWN.lock().cursors.remember(&text);
+            // Its parts may be anywhere, such as the id of a batch.
+            KNOWN.lock().cursors.remember(&text, false);
         }
         Self(text)
     }
 
     /// Conceals the pair of a name and this secret as well, as in Basic authentication.
     pub(crate) fn conceal_pair(&self, name: &str) {
-        KNOWN
-            .lock()
-            .credentials
-            .remember(&format!("{name}:{}", self.0));
+        let pair = format!("{name}:{}", self.0);
+        // The name alone is not secret.
+        KNOWN.lock().credentials.remember(&pair, false);
     }
 
     /// Returns the secret itself, for sending it.
@@ -60,7 +60,7 @@ impl fmt::Debug for Secret {
 /// Conceals the passwords and signatures in an argument that looks like an address.
 pub(crate) fn conceal_address(argument: &str) {
     for secret in address::secrets(argument) {
-        KNOWN.lock().credentials.remember(&secret);
+        KNOWN.lock().credentials.remember(&secret, true);
     }
 }
 
@@ -77,12 +77,18 @@ static KNOWN: Mutex<KnownSecrets> = Mutex::new(KnownSecrets {
 });
 
 /// Secrets, each in every encoding in which a response may repeat it.
-struct SecretList(VecDeque<Vec<String>>);
+struct SecretList {
+    forms: VecDeque<Vec<String>>,
+    /// All parts of the secrets that are long enough to give them away, for responses that shorten what they repeat.
+    parts: BTreeSet<[u8; PART]>,
+}
 
 /// Maximum number of secrets to keep: the first one and the latest.
 const REMEMBERED: usize = 256;
 /// How often escapes within escapes are replaced to find a secret.
 const MAX_ESCAPES: usize = 3;
+/// The length of a part that is concealed without the rest. Shorter ones may be ordinary words.
+const PART: usize = 12;
 /// Shorter texts are not concealed, because that would garble the output.
 const SHORTEST: usize = 4;
 /// Cursors with fewer letters are numbers or dates.
@@ -90,18 +96,37 @@ const MIN_LETTERS: usize = 3;
 
 impl SecretList {
     const fn new() -> Self {
-        Self(VecDeque::new())
+        Self {
+            forms: VecDeque::new(),
+            parts: BTreeSet::new(),
+        }
     }
 
-    fn remember(&mut self, secret: &str) {
-        if secret.len() < SHORTEST || self.0.iter().any(|forms| forms[0] == secret) {
+    fn remember(&mut self, secret: &str, with_parts: bool) {
+        if secret.len() < SHORTEST || self.forms.iter().any(|forms| forms[0] == secret) {
             return;
         }
-        if self.0.len() >= REMEMBERED {
-            self.0.remove(1);
+        if self.forms.len() >= REMEMBERED
+            && let Some(forgotten) = self.forms.remove(1)
+        {
+            for part in parts(&forgotten[0]) {
+                self.parts.remove(part);
+            }
         }
-        self.0.push_back(forms(secret));
+        self.forms.push_back(forms(secret));
+        if with_parts {
+            self.parts.extend(parts(secret));
+        }
     }
+}
+
+fn as_part(text: &str) -> Option<&[u8; PART]> {
+    text.as_bytes().first_chunk()
+}
+
+fn parts(secret: &str) -> impl Iterator<Item = &[u8; PART]> {
+    let starts = secret.char_indices().map(|(start, _)| start);
+    starts.filter_map(|start| as_part(secret.get(start..start + PART)?))
 }
 
 fn forms(secret: &str) -> Vec<String> {
@@ -125,6 +150,10 @@ fn forms(secret: &str) -> Vec<String> {
         URL_SAFE_NO_PAD.encode(secret),
         hex.to_uppercase(),
         hex,
+        // As a service may decode it once too often.
+        secret.replace('+', " "),
+        unescaped(secret),
+        unescaped(&unescaped(secret)),
     ] {
         if !forms.contains(&form) {
             forms.push(form);
@@ -135,23 +164,27 @@ fn forms(secret: &str) -> Vec<String> {
 
 /// Returns `text` with every secret of this run replaced by `…`. If escapes hide one, they are replaced as well.
 pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
-    conceal_with(text, |text| {
-        let known = KNOWN.lock();
-        replace_forms(text, known.credentials.0.iter().chain(&known.cursors.0))
-    })
+    let known = KNOWN.lock();
+    conceal_all(text, &[&known.credentials, &known.cursors])
 }
 
 /// Like [`conceal`], but only credentials: for results with paths and IDs, which may be equal to a cursor.
 pub(crate) fn conceal_credentials(text: &str) -> Cow<'_, str> {
-    conceal_with(text, |text| {
-        replace_forms(text, KNOWN.lock().credentials.0.iter())
-    })
+    conceal_all(text, &[&KNOWN.lock().credentials])
 }
 
-fn conceal_with(text: &str, replace: impl Fn(&str) -> Cow<'_, str>) -> Cow<'_, str> {
+fn conceal_all<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
+    let concealed = at_any_depth(text, |text| without_forms(text, secrets));
+    match at_any_depth(&concealed, |text| without_parts(text, secrets)) {
+        Cow::Owned(concealed) => Cow::Owned(concealed),
+        Cow::Borrowed(_) => concealed,
+    }
+}
+
+/// Replaces secrets in a text, or else in a text that is quoted in it with escapes.
+fn at_any_depth(text: &str, replace: impl Fn(&str) -> Cow<'_, str>) -> Cow<'_, str> {
     let concealed = replace(text);
     let mut plain = concealed.clone();
-    // A text with escapes may be quoted in another one.
     for _ in 0..MAX_ESCAPES {
         if !plain.contains(['\\', '%', '&']) {
             break;
@@ -165,21 +198,35 @@ fn conceal_with(text: &str, replace: impl Fn(&str) -> Cow<'_, str>) -> Cow<'_, s
 }
 
 /// Returns `text` with every form of these secrets replaced by `…`; borrowed if there is none.
-fn replace_forms<'t, 's>(
-    text: &'t str,
-    secrets: impl Iterator<Item = &'s Vec<String>>,
-) -> Cow<'t, str> {
-    let mut forms: Vec<&str> = secrets
-        .flatten()
-        .map(String::as_str)
-        .filter(|form| text.contains(form))
-        .collect();
+fn without_forms<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
+    let forms = secrets.iter().flat_map(|list| list.forms.iter().flatten());
+    let mut forms: Vec<&String> = forms.filter(|form| text.contains(*form)).collect();
     // The longest first: a secret may be part of another one, and the rest of that would remain.
     forms.sort_unstable_by_key(|form| Reverse(form.len()));
-    let conceal = |text: Cow<'_, str>, form: &&str| Cow::Owned(text.replace(form, "…"));
-    forms.iter().fold(Cow::Borrowed(text), |concealed, form| {
-        conceal(concealed, form)
-    })
+    let conceal = |text: Cow<'_, str>, form: &&String| Cow::Owned(text.replace(*form, "…"));
+    forms.iter().fold(Cow::Borrowed(text), conceal)
+}
+
+/// Returns `text` with every part of these secrets replaced by `…`; borrowed if there is none.
+fn without_parts<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
+    let mut concealed = String::new();
+    let mut end = None;
+    for (start, _) in text.char_indices() {
+        let part = text.get(start..start + PART).and_then(as_part);
+        let is_secret = |part| secrets.iter().any(|list| list.parts.contains(part));
+        if !part.is_some_and(is_secret) {
+            continue;
+        }
+        if end.is_none_or(|end| end < start) {
+            concealed.push_str(&text[end.unwrap_or(0)..start]);
+            concealed.push('…');
+        }
+        end = Some(start + PART);
+    }
+    match end {
+        Some(end) => Cow::Owned(concealed + &text[end..]),
+        None => Cow::Borrowed(text),
+    }
 }
 
 #[cfg(test)]
@@ -213,6 +260,50 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_is_decoded_or_escaped_once_more_is_concealed() {
+        let _secret = Secret::new("S%3D/0123+45%2541");
+        for text in [
+            r"S%3D\/0123+45%2541",
+            "S=/0123+45%41",
+            "S=/0123+45A",
+            "S%3D/0123 45%2541",
+            "S%3D&#47;0123+45%2541",
+            r"S%253D\/0123%2B45%252541",
+        ] {
+            assert_eq!(conceal(&format!("<{text}>")), "<…>");
+        }
+    }
+
+    #[test]
+    fn long_parts_of_a_secret_are_concealed() {
+        let _secret = Secret::new("k9X8e35c2cd3bf6641bdb0e2a5ddacc1d9bea8");
+        let _accents = Secret::new("ünïcödé-sécrèt-wïth-äccents");
+        for (text, expected) in [
+            ("'k9X8e35c2cd3bf66...cc1d9bea8'", "'…...cc1d9bea8'"),
+            ("'k9X8e35c2cd3bf66...bdb0e2a5ddacc1d9bea8'", "'…...…'"),
+            ("k9X8e35c2cd3bf66bdb0e2a5ddacc1d9bea8", "…"),
+            ("k9X8e35c2cd é", "k9X8e35c2cd é"),
+            ("8e35c2cd3bf6641bdb0e2a5ddacc1d9b é", "… é"),
+            ("é 8e35c2cd3bf6", "é …"),
+            ("é 8e35c2cd3bf", "é 8e35c2cd3bf"),
+            ("ünïcödé-sécrèt…", "……"),
+            (r"8e35\u0063\u0032cd3bf6641", "…"),
+        ] {
+            assert_eq!(conceal(text), expected, "{text}");
+        }
+        // The name of a pair is not secret, and a cursor may contain the id of a batch.
+        Secret::new("the-secret-of-the-pair").conceal_pair("a-long-client-name");
+        let _cursor = Secret::cursor("2026-05-09T06:00:00Z/batch-0123456789");
+        for text in [
+            "a-long-client-name",
+            "2026-05-09T06:00:00Z",
+            "batch-0123456789",
+        ] {
+            assert_eq!(conceal(text), text);
+        }
+    }
+
+    #[test]
     fn a_secret_within_another_leaves_nothing_of_it() {
         let _short = Secret::new("inner-secret");
         let _long = Secret::new("inner-secret-and-more");
@@ -225,7 +316,7 @@ mod tests {
         for number in 0..3 * REMEMBERED {
             let _cursor = Secret::cursor(format!("cursor-{number:06}"));
         }
-        assert!(KNOWN.lock().cursors.0.len() <= REMEMBERED);
+        assert!(KNOWN.lock().cursors.forms.len() <= REMEMBERED);
         assert_eq!(conceal("a-token-in-use"), "…");
         let last = format!("cursor-{:06}", 3 * REMEMBERED - 1);
         assert_eq!(conceal(&last), "…");
@@ -264,10 +355,10 @@ mod tests {
         let mut list = SecretList::new();
         for number in 0..2 * REMEMBERED {
             let secret = format!("secret-{number}");
-            list.remember(&secret);
-            list.remember(&secret);
+            list.remember(&secret, true);
+            list.remember(&secret, true);
         }
-        let first = list.0.iter().map(|forms| forms[0].as_str());
+        let first = list.forms.iter().map(|forms| forms[0].as_str());
         let latest = (REMEMBERED + 1..2 * REMEMBERED).map(|number| format!("secret-{number}"));
         let expected = std::iter::once("secret-0".to_owned()).chain(latest);
         assert!(first.eq(expected));
