@@ -33,7 +33,7 @@ mod suite;
 
 pub(crate) use create::{check_options, new_writer};
 pub(crate) use format::Format;
-pub(crate) use summary::{CropName, CropRow, CropSummary};
+pub(crate) use summary::{CropName, CropRow, CropSummary, NO_CROP};
 pub(crate) use writer::{
     BatchWriter, ExportInfo, ExportOutcome, Finished, LEFT_OUT_LIMIT, LeftOut, WriterOptions,
     WriterReport,

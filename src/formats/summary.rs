@@ -44,6 +44,9 @@ pub(crate) struct CropRow {
     pub(crate) verdict: &'static str,
 }
 
+/// What people see instead of the name of an absent crop.
+pub(crate) const NO_CROP: &str = "no crop given";
+
 /// What a row is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CropName {

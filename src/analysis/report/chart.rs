@@ -3,6 +3,7 @@
 use super::charts::Spread;
 use super::format::to_f64;
 use crate::analysis::statistics::{Metric, two_digits};
+use crate::formats::NO_CROP;
 use crate::text;
 
 /// A chart with its caption, legend and table.
@@ -29,9 +30,6 @@ impl Chart {
         self.links.get(*row)?.as_deref()
     }
 }
-
-/// The name shown for batches without a crop.
-const NO_CROP: &str = "no crop given";
 
 /// Returns the name of a crop as the page shows it.
 pub(super) fn crop_name(crop: &str) -> String {

@@ -93,7 +93,7 @@ fn rest(
     let (up, usual, few) = (is(Verdict::Up), is(Verdict::Usual), is(Verdict::TooFew));
     if are_all && few.len() == crops.len() {
         return format!(
-            "Too few batches to judge: no crop has 3 batches with a usable rate both in this {} and in the four {} before.",
+            "Too few batches to compare: no crop has 3 batches with a usable rate both in this {} and in the four {} before.",
             words.one, words.many
         );
     }
@@ -109,8 +109,8 @@ fn rest(
     };
     let few = match few.as_slice() {
         [] => String::new(),
-        [crop] => format!("{} has too few batches to judge", subject(crop)),
-        some => format!("{} crops have too few batches to judge", some.len()),
+        [crop] => format!("{} has too few batches to compare", subject(crop)),
+        some => format!("{} crops have too few batches to compare", some.len()),
     };
     // Crops that were not scanned recently are not missed.
     let absent = newest.crops.iter();

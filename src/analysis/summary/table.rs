@@ -11,6 +11,7 @@ use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, Verdict
 use crate::analysis::statistics::{By, Group, GroupedFigures, two_digits};
 use crate::batch::Zone;
 use crate::batch::range::Range;
+use crate::formats::NO_CROP;
 use crate::terminal::{GAP, GridCell, push_row, push_styled, shorten};
 use crate::text::{join, one_line};
 
@@ -22,7 +23,7 @@ const TREND: &str = "trend";
 const VERDICT: &str = "newest week";
 /// Marks a crop that is down.
 const DOWN: &str = "▼";
-/// Shown if a name is absent.
+/// Shown if the name of a person, or a date, is absent.
 const UNKNOWN: &str = "unknown";
 
 const HEADER: Style = Style::new().bold();
@@ -148,9 +149,14 @@ impl TableColumn {
 /// Returns the key columns.
 fn keys(grouped: &GroupedFigures) -> Vec<TableColumn> {
     let columns = grouped.by.iter().enumerate().map(|(index, by)| {
+        let absent = if *by == By::CropType {
+            NO_CROP
+        } else {
+            UNKNOWN
+        };
         let rows = grouped.groups.iter().map(|group| {
             let name = group.key[index].name();
-            name.map_or_else(|| UNKNOWN.to_owned(), |name| one_line(&name).into_owned())
+            name.map_or_else(|| absent.to_owned(), |name| one_line(&name).into_owned())
         });
         let total = if index == 0 { TOTAL } else { "" };
         let cells = rows.chain([total.to_owned()]).collect();

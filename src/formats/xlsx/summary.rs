@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::excel_date::excel_date;
-use crate::formats::{CropName, CropRow, CropSummary};
+use crate::formats::{CropName, CropRow, CropSummary, NO_CROP};
 
 /// The headings of the columns, and the width of each in characters; that of the first depends on the names.
 pub(super) const COLUMNS: [(&str, f64); SUMMARY_COLUMNS as usize] = [
@@ -152,7 +152,7 @@ fn label(name: &CropName) -> (String, RowKind) {
             let name = name.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
             (name, RowKind::Crop)
         }
-        CropName::Absent => ("no crop given".to_owned(), RowKind::Aside),
+        CropName::Absent => (NO_CROP.to_owned(), RowKind::Aside),
         CropName::Others => ("all other crops".to_owned(), RowKind::Aside),
     }
 }

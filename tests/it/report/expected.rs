@@ -352,7 +352,7 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
     let steps = rules.step;
     let rest = if bad.is_empty() && few.len() == others.len() {
         format!(
-            "Too few batches to judge: no crop has 3 batches with a usable rate both in this {steps} and in the four {steps}s before."
+            "Too few batches to compare: no crop has 3 batches with a usable rate both in this {steps} and in the four {steps}s before."
         )
     } else {
         let other = if bad.is_empty() { "" } else { " other" };
@@ -370,8 +370,8 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
         };
         let few = match few.as_slice() {
             [] => String::new(),
-            [crop] => format!("{} has too few batches to judge", subject(crop.name)),
-            crops => format!("{} crops have too few batches to judge", crops.len()),
+            [crop] => format!("{} has too few batches to compare", subject(crop.name)),
+            crops => format!("{} crops have too few batches to compare", crops.len()),
         };
         let absent = newest.crops.iter().filter(|crop| !crop.is_present());
         let absent: Vec<&Crop<'_>> = absent.filter(|crop| !crop.before.is_empty()).collect();

@@ -77,7 +77,7 @@ fn few_or_no_batches_still_make_a_page() {
             "87.50 [87.50, 87.50]"
         ]
     );
-    assert!(lead(&one).contains("Too few batches to judge"));
+    assert!(lead(&one).contains("Too few batches to compare"));
     let not_compared = "not enough batches to compare (at least 3 of a crop)";
     assert_eq!(tiles(&one)[1], ["Usable", "–", not_compared]);
     let nulls = page(&nursery([without_figures(sound("a", MADE))]), &[]);

@@ -261,5 +261,5 @@ fn a_future_batch_does_not_become_the_newest_step() {
         "Newest batch: 10 July 2026, 12:00, in the future"
     );
     assert_eq!(headings(&html)[0], "verdict");
-    assert!(lead(&html).contains("Too few batches to judge"));
+    assert!(lead(&html).contains("Too few batches to compare"));
 }

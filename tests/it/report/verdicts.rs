@@ -169,7 +169,7 @@ fn a_crop_without_a_past_or_without_batches_is_not_judged() {
     assert_eq!(
         lead(&html),
         format!(
-            "{PERIOD} 6 crops as usual; Rucola has too few batches to judge; no batches of Kale."
+            "{PERIOD} 6 crops as usual; Rucola has too few batches to compare; no batches of Kale."
         )
     );
     assert_eq!(order(&html)[6..], ["Rucola", "Kale", "Maize"]);
@@ -324,7 +324,7 @@ fn one_batch_in_all_is_not_judged() {
         let html = check_weekly(field.sow("Leek", MADE, &[rate]));
         let is_dead = rate == "0.00";
         assert_eq!(lead(&html).contains("1 batch of Leek failed."), is_dead);
-        assert!(lead(&html).ends_with("Too few batches to judge: no crop has 3 batches with a usable rate both in this week and in the four weeks before."));
+        assert!(lead(&html).ends_with("Too few batches to compare: no crop has 3 batches with a usable rate both in this week and in the four weeks before."));
         assert_eq!(classes(&html), [if is_dead { "failed" } else { "few" }]);
     }
 }

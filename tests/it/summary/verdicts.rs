@@ -184,7 +184,7 @@ fn expected_cells(newest: &Newest<'_>) -> Vec<(String, String)> {
     cells.sort_by_key(|(name, _)| (name.is_empty(), name.to_lowercase()));
     for (name, _) in &mut cells {
         if name.is_empty() {
-            "unknown".clone_into(name);
+            "no crop given".clone_into(name);
         }
     }
     cells
