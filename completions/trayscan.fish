@@ -108,14 +108,14 @@ complete -c trayscan -n "__trayscan_at 'export'" -l limit -d 'Stop after N batch
 complete -c trayscan -n "__trayscan_at 'export'" -l dry-run -d 'Show what would be requested and written, without doing it'
 complete -c trayscan -n "__trayscan_at 'export'" -s o -l output -d 'File to write; `.gz` or `.zst` compresses it [default: standard output]' -r -F
 complete -c trayscan -n "__trayscan_at 'export'" -s f -l format -d 'Output format [default: from the extension of FILE]' -r -f -a 'json ndjson csv tsv table xlsx parquet sqlite singer'
-complete -c trayscan -n "__trayscan_at 'export'" -l no-clobber -d 'Do not overwrite an existing file'
+complete -c trayscan -n "__trayscan_at 'export'" -l no-clobber -d 'Fail with code 8 if the file exists, instead of replacing it'
 complete -c trayscan -n "__trayscan_at 'export'" -l manifest -d 'Write a manifest (JSON) with the request, counts and checksums' -r -F
 complete -c trayscan -n "__trayscan_at 'export'" -l only-changed -d 'Rewrite only the files whose batches changed since the manifest (with --archive)'
 complete -c trayscan -n "__trayscan_at 'export'" -l success-marker -d 'Write an empty `_SUCCESS` file last, in the folder before the first {…} of `-o`'
 complete -c trayscan -n "__trayscan_at 'export'" -l numbers -d 'json, ndjson: write decimals as numbers instead of strings, with the same digits'
 complete -c trayscan -n "__trayscan_at 'export'" -l state -d 'singer: continue from the last STATE of an earlier run; an empty file starts anew' -r -F
 complete -c trayscan -n "__trayscan_at 'export'" -l lookback -d 'singer: with --state, fetch this much again to find late and changed batches [default: 7d]' -r -f
-complete -c trayscan -n "__trayscan_at 'export'" -l delimiter -d 'csv, tsv: cell separator [default: comma in csv, tab in tsv]' -r -f
+complete -c trayscan -n "__trayscan_at 'export'" -l delimiter -d 'csv, tsv: cell separator, such as \';\', or `tab` [default: comma in csv, tab in tsv]' -r -f
 complete -c trayscan -n "__trayscan_at 'export'" -l decimal-comma -d 'csv, tsv: write a decimal comma; csv then separates cells with `;`'
 complete -c trayscan -n "__trayscan_at 'export'" -l bom -d 'csv, tsv: start with a byte order mark'
 complete -c trayscan -n "__trayscan_at 'export'" -l no-header -d 'csv, tsv: leave out the header line'
@@ -151,7 +151,7 @@ complete -c trayscan -n "__trayscan_at 'sync'" -l lenient -d 'Keep invalid batch
 complete -c trayscan -n "__trayscan_at 'sync'" -l rebind -d 'Record the base URL and the client ID of the settings as those of the archive; sends no request'
 complete -c trayscan -n "__trayscan_at 'sync'" -l status -d 'Show which days are complete, and the last runs; sends no request'
 complete -c trayscan -n "__trayscan_at 'sync'" -l max-age -d 'Exit with code 10 if the archive has gaps, or its complete part is older than this' -r -f
-complete -c trayscan -n "__trayscan_at 'sync'" -l changes -d 'List added, changed and vanished batches; sends no request'
+complete -c trayscan -n "__trayscan_at 'sync'" -l changes -d 'List batches that were added, changed, vanished or returned; sends no request'
 complete -c trayscan -n "__trayscan_at 'sync'" -s f -l format -d 'Format of --status or --changes' -r -f -a 'text table json ndjson csv prometheus'
 complete -c trayscan -n "__trayscan_at 'sync'" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
 complete -c trayscan -n "__trayscan_at 'sync'" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f
@@ -183,7 +183,7 @@ complete -c trayscan -n "__trayscan_at 'summary'" -l lenient -d 'Keep invalid ba
 complete -c trayscan -n "__trayscan_at 'summary'" -l fail-on-empty -d 'Exit with code 9 if no batch matches'
 complete -c trayscan -n "__trayscan_at 'summary'" -s f -l format -d 'Output format [default: from the extension of FILE, else table]' -r -f -a 'table json csv'
 complete -c trayscan -n "__trayscan_at 'summary'" -s o -l output -d 'File to write; `.gz` or `.zst` compresses it [default: standard output]' -r -F
-complete -c trayscan -n "__trayscan_at 'summary'" -l no-clobber -d 'Do not overwrite an existing file'
+complete -c trayscan -n "__trayscan_at 'summary'" -l no-clobber -d 'Fail with code 8 if the file exists, instead of replacing it'
 complete -c trayscan -n "__trayscan_at 'summary'" -l fail-on -d 'End with code 10 if a crop is down, misses a target, or has a batch that needs attention' -r -f -a '(__trayscan_list down target attention)'
 complete -c trayscan -n "__trayscan_at 'summary'" -l archive -d 'Read batches from an archive of `trayscan sync` instead of the service' -r -F
 complete -c trayscan -n "__trayscan_at 'summary'" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
@@ -214,7 +214,7 @@ complete -c trayscan -n "__trayscan_at 'report'" -l where -d 'Keep only batches 
 complete -c trayscan -n "__trayscan_at 'report'" -l lenient -d 'Keep invalid batches where the format allows it, instead of failing'
 complete -c trayscan -n "__trayscan_at 'report'" -l fail-on-empty -d 'Exit with code 9 if no batch matches'
 complete -c trayscan -n "__trayscan_at 'report'" -s o -l output -d 'File to write, such as report.html [default: standard output, unless it is a terminal]' -r -F
-complete -c trayscan -n "__trayscan_at 'report'" -l no-clobber -d 'Do not overwrite an existing file'
+complete -c trayscan -n "__trayscan_at 'report'" -l no-clobber -d 'Fail with code 8 if the file exists, instead of replacing it'
 complete -c trayscan -n "__trayscan_at 'report'" -l step -d 'Length of the periods to compare' -r -f -a 'day week\\t\'ISO weeks, Monday to Sunday\' month'
 complete -c trayscan -n "__trayscan_at 'report'" -l open -d 'Open the page in the browser'
 complete -c trayscan -n "__trayscan_at 'report'" -l title -d 'Title of the page, such as the name of the nursery' -r -f

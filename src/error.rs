@@ -77,7 +77,7 @@ impl Kind {
             Self::Output => (
                 8,
                 "output",
-                "the output could not be written (disk full, no permission, port in use)",
+                "the output could not be written (disk full, no permission, file exists, port in use, refused by the store or the database)",
             ),
             Self::Empty => (9, "empty", "nothing matched, with --fail-on-empty"),
             Self::Alarm => (

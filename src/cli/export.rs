@@ -107,15 +107,15 @@ pub(crate) struct OutputArgs {
     #[arg(short, long, value_enum)]
     pub(crate) format: Option<Format>,
 
-    /// Do not overwrite an existing file
+    /// Fail with code 8 if the file exists, instead of replacing it
     #[arg(long)]
     pub(crate) no_clobber: bool,
 
     /// Write a manifest (JSON) with the request, counts and checksums
     ///
     /// `trayscan verify` checks an export against its manifest. If `-o` contains {year}, {month}, {day} or
-    /// {crop_type}, FILE defaults to `_manifest.json` in the folder before the first of them. Query engines
-    /// skip that name.
+    /// {crop_type}, FILE defaults to `_manifest.json` in the folder before the first of them. Spark,
+    /// pyarrow and pandas skip that name; give DuckDB and Polars a pattern such as 'lake/**/*.parquet'.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     #[allow(
         clippy::option_option,
@@ -145,6 +145,8 @@ pub(crate) struct OutputArgs {
     pub(crate) numbers: bool,
 
     /// singer: continue from the last STATE of an earlier run; an empty file starts anew
+    ///
+    /// The state decides where the run starts, so --start and --period are refused.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["start", "period"])]
     pub(crate) state: Option<PathBuf>,
 
@@ -152,7 +154,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state")]
     pub(crate) lookback: Option<Duration>,
 
-    /// csv, tsv: cell separator [default: comma in csv, tab in tsv]
+    /// csv, tsv: cell separator, such as ';', or `tab` [default: comma in csv, tab in tsv]
     #[arg(long, value_name = "C", allow_hyphen_values = true)]
     pub(crate) delimiter: Option<String>,
 

@@ -125,8 +125,8 @@ pub(crate) struct Global {
 
     /// Format of messages on standard error
     ///
-    /// `json` prints each message as one JSON object on a line of its own. The last line is the error or the result of
-    /// the command.
+    /// `json` prints each message as one JSON object on a line of its own. The last line is the error, or the result of a
+    /// command that has one. See trayscan-config(5).
     #[arg(
         long,
         alias = "error-format",

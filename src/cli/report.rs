@@ -32,7 +32,7 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Do not overwrite an existing file
+    /// Fail with code 8 if the file exists, instead of replacing it
     #[arg(long, help_heading = "Output")]
     pub(crate) no_clobber: bool,
 

@@ -27,8 +27,8 @@ pub(crate) struct SelectionArgs {
     /// Dates have the forms of --start. A period is meant as a whole: `=2026-10-22` is that day, `>2026-10-22`
     /// is after its end, and `<=2026-10` is up to the end of that month.
     ///
-    /// `FIELD=` matches null and `FIELD!=` matches all but null; no other condition matches null. Use
-    /// `warnings` or `!warnings` for the boolean field.
+    /// `FIELD=` matches null and `FIELD!=` matches all but null; no other condition matches null. Empty text is
+    /// not null. Use `warnings` or `!warnings` for the boolean field.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) conditions: Vec<String>,
 
@@ -62,6 +62,8 @@ pub(crate) struct RangeArgs {
     pub(crate) start: Option<String>,
 
     /// Last date, in the same forms; includes the whole period
+    ///
+    /// A time is an instant: 2026-05-01T06:00:00Z does not include a batch created half a second later.
     #[arg(
         long,
         value_name = "DATE",

@@ -158,6 +158,10 @@ pub(crate) struct CheckArgs {
     pub(crate) probe: bool,
 
     /// Output format
+    ///
+    /// `json` prints one object. `ok` is the result. `steps` is a list, each with `step`, `ok`, `found` and, if it failed,
+    /// perhaps a `hint`. With --probe, there are also `probe`, the list of answers (see trayscan-service(7)), and
+    /// `probe_requests`, the number of requests.
     #[arg(short, long, value_enum, default_value_t, help_heading = None::<&str>)]
     pub(crate) format: ReportFormat,
 }
@@ -166,10 +170,11 @@ pub(crate) struct CheckArgs {
 ///
 /// Asks for what is missing, or takes it from flags and variables. Runs the steps of `trayscan check`, then
 /// saves the profile in the config file, and the secret in a separate file beside it that only you can read.
-/// An existing profile is changed.
-/// A secret file that is named with --client-secret-file is used where it is. Also saves --api, --ca-cert and
-/// --time-zone if they are given, and --allow-http if it is needed. If the connection, TLS or the credentials
-/// fail, nothing is saved.
+/// An existing profile is changed. If the connection, TLS or the credentials fail, nothing is saved.
+///
+/// A secret file that is named with --client-secret-file is used where it is. --api, --ca-cert and --time-zone are
+/// saved if they are given, and --allow-http if it is needed. --parallel, --retries, --retry-wait and --timeout apply
+/// to this run only; save them with `trayscan config set`.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("sandbox", |arg| arg.hide(true)),

@@ -93,7 +93,7 @@ pub(crate) struct SyncArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "status", conflicts_with = "changes", help_heading = "Inspect the archive")]
     pub(crate) max_age: Option<Duration>,
 
-    /// List added, changed and vanished batches; sends no request
+    /// List batches that were added, changed, vanished or returned; sends no request
     #[arg(long, help_heading = "Inspect the archive")]
     pub(crate) changes: bool,
 
@@ -101,7 +101,7 @@ pub(crate) struct SyncArgs {
     ///
     /// --status supports text (the default), json, and prometheus: metrics for the textfile collector of
     /// node_exporter. --changes supports table, json, ndjson and csv; the default is table on a terminal, and ndjson
-    /// otherwise.
+    /// otherwise. trayscan-archive(5) lists the keys, the metrics and the columns.
     #[arg(
         short,
         long,

@@ -71,8 +71,9 @@ pub(crate) struct VerifyArgs {
     /// `json` prints one object. All keys are always present. `equal` is the result. `missing`, `extra`, `changed`
     /// and `repeated` each have a `count` and the first 20 `ids`; the first three are null if there was nothing to
     /// compare batch by batch. `fields` were compared, `not_compared` were not, and FILE has no column for
-    /// `lacking`. `batches` and `digest` are those of FILE; `claim` (embedded in FILE), `manifest` and `against` are
-    /// what it was compared with, or null.
+    /// `lacking`. `unknown_fields` is `equal`, `different`, `absent` or `not_compared`. `file` is its name; `batches`,
+    /// `digest` and `digest_version` are those of FILE; `claim` (embedded in FILE), `manifest` and `against` are what it
+    /// was compared with, or null.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) format: ReportFormat,
 
