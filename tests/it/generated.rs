@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Run, run, trayscan};
+use crate::harness::{Run, Server, Service as _, run, trayscan};
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -374,6 +374,83 @@ fn the_figures_page_lists_every_key() {
             identifiers(&page).contains(key.as_str()),
             "the page lacks {key}"
         );
+    }
+}
+
+/// Fails if `text` does not name every key of these objects.
+fn assert_names_keys(text: &str, objects: &[&Value]) {
+    let words = identifiers(text);
+    let keys = objects
+        .iter()
+        .flat_map(|object| object.as_object().unwrap().keys());
+    for key in keys {
+        assert!(words.contains(key.as_str()), "{key} is not described");
+    }
+}
+
+#[test]
+fn the_keys_of_json_lists_are_described() {
+    let folder = TempDir::new().unwrap();
+    let archive = folder.path().join("batches.db");
+    let archive = archive.to_str().unwrap();
+    run(&["sync", "--sandbox", "-q", archive]).expect(0);
+    let page = page("trayscan-archive.5");
+    let status: Value = run(&["sync", archive, "--status", "-f", "json"]).json();
+    let intervals = section(&page, ".SS \"How to notice that runs fail\"");
+    assert_names_keys(intervals, &[&status, &status["covered"][0]]);
+    let (_, runs) = page.split_once(".SS \"Table runs\"").unwrap();
+    let mut last_run = status["runs"][0].clone();
+    // Described with the status: the table has the kind instead.
+    last_run.as_object_mut().unwrap().remove("full").unwrap();
+    assert_names_keys(runs, &[&last_run]);
+    let changes: Value = run(&["sync", archive, "--changes", "-f", "json"]).json();
+    assert_names_keys(section(&page, ".SS \"What changed\""), &[&changes[0]]);
+    let check: Value = run(&["check", "--sandbox", "--probe", "-f", "json"]).json();
+    let help = printed(&["check", "--help"]);
+    assert_names_keys(&help, &[&check, &check["steps"][0]]);
+    let verified: Value = run(&["verify", archive, "-f", "json"]).json();
+    assert_names_keys(&printed(&["verify", "--help"]), &[&verified]);
+}
+
+#[test]
+fn the_settings_page_lists_the_keys_of_results() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (archive, secret_file, config) = (path("a.db"), path("secret"), path("config.toml"));
+    let server = Server::start(&[]);
+    let [base_url, id, secret] = server.access();
+    fs::write(&secret_file, secret).unwrap();
+    let login = [
+        "login",
+        "--config",
+        &config,
+        "--base-url",
+        &base_url,
+        "--client-id",
+        &id,
+        "--client-secret-file",
+        &secret_file,
+    ];
+    let page = page("trayscan-config.5");
+    let described = section(&page, ".SH MESSAGES");
+    for args in [
+        &["export", "--sandbox", "-o", &path("a.csv")][..],
+        &["export", "--sandbox", "--dry-run"],
+        &["summary", "--sandbox", "--fail-on", "down"],
+        &["report", "--sandbox", "-o", &path("a.html")],
+        &["sync", "--sandbox", &archive],
+        &["sync", "--changes", &archive],
+        &login,
+        // With the settings that were just saved.
+        &["sync", "--rebind", "--config", &config, &archive],
+    ] {
+        let args = [args, &["--message-format", "json"]].concat();
+        let ended = run(&args);
+        let last = ended.stderr.lines().last().unwrap();
+        let last: Value = serde_json::from_str(last).unwrap();
+        let result = &last["result"];
+        assert!(result["seconds"].is_number(), "{args:?}: {ended:?}");
+        assert_names_keys(described, &[result]);
     }
 }
 
