@@ -86,7 +86,7 @@ complete -c trayscan -n "__trayscan_at ''" -a report -d 'Write an HTML report wi
 complete -c trayscan -n "__trayscan_at ''" -a verify -d 'Check a file against a manifest, another file or the service'
 complete -c trayscan -n "__trayscan_at ''" -a check -d 'Test the settings, the connection and the credentials'
 complete -c trayscan -n "__trayscan_at ''" -a serve -d 'Run the batch scan service locally, with demo data or from an archive'
-complete -c trayscan -n "__trayscan_at ''" -a login -d 'Set up a profile: asks for base URL, client ID and secret, tests them and saves them'
+complete -c trayscan -n "__trayscan_at ''" -a login -d 'Set up a profile: ask for base URL, client ID and secret, test them and save them'
 complete -c trayscan -n "__trayscan_at ''" -a config -d 'Show or change settings, or create a config file'
 complete -c trayscan -n "__trayscan_at ''" -a completions -d 'Print a shell completion script'
 complete -c trayscan -n "__trayscan_at ''" -a man -d 'Print a manual page in roff format'
@@ -114,12 +114,12 @@ complete -c trayscan -n "__trayscan_at 'export'" -l only-changed -d 'Rewrite onl
 complete -c trayscan -n "__trayscan_at 'export'" -l success-marker -d 'Write an empty `_SUCCESS` file last, in the folder before the first {…} of `-o`'
 complete -c trayscan -n "__trayscan_at 'export'" -l numbers -d 'json, ndjson: write decimals as numbers instead of strings, with the same digits'
 complete -c trayscan -n "__trayscan_at 'export'" -l state -d 'singer: continue from the last STATE of an earlier run; an empty file starts anew' -r -F
-complete -c trayscan -n "__trayscan_at 'export'" -l lookback -d 'singer: with --state, fetch this much again to find late and changed batches [default: 7d]' -r -f
+complete -c trayscan -n "__trayscan_at 'export'" -l lookback -d 'singer: with --state, how far back to fetch again, to find late and changed batches [default: 7d]' -r -f
 complete -c trayscan -n "__trayscan_at 'export'" -l delimiter -d 'csv, tsv: cell separator, such as \';\', or `tab` [default: comma in csv, tab in tsv]' -r -f
 complete -c trayscan -n "__trayscan_at 'export'" -l decimal-comma -d 'csv, tsv: write a decimal comma; csv then separates cells with `;`'
 complete -c trayscan -n "__trayscan_at 'export'" -l bom -d 'csv, tsv: start with a byte order mark'
 complete -c trayscan -n "__trayscan_at 'export'" -l no-header -d 'csv, tsv: leave out the header line'
-complete -c trayscan -n "__trayscan_at 'export'" -l excel -d 'csv, tsv: write for Excel: byte order mark, CRLF, dates it reads, no cell run as a formula'
+complete -c trayscan -n "__trayscan_at 'export'" -l excel -d 'csv, tsv: write for Excel: byte order mark, CRLF, dates that it reads, no text that runs as a formula'
 complete -c trayscan -n "__trayscan_at 'export'" -l archive -d 'Read batches from an archive of `trayscan sync` instead of the service' -r -F
 complete -c trayscan -n "__trayscan_at 'export'" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
 complete -c trayscan -n "__trayscan_at 'export'" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f
@@ -144,9 +144,9 @@ complete -c trayscan -n "__trayscan_at 'export'" -l message-format -d 'Format of
 complete -c trayscan -n "__trayscan_at 'export'" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__trayscan_at 'sync' 0" -F
 complete -c trayscan -n "__trayscan_at 'sync'" -l start -l since -d 'First date of the archive, or of the changes with --changes' -r -f -a 'today yesterday this-week last-week this-month last-month this-quarter last-quarter this-year last-year'
-complete -c trayscan -n "__trayscan_at 'sync'" -l lookback -d 'Fetch this much again to find late and changed batches' -r -f
+complete -c trayscan -n "__trayscan_at 'sync'" -l lookback -d 'How far back to fetch again, to find late and changed batches' -r -f
 complete -c trayscan -n "__trayscan_at 'sync'" -l full -d 'Fetch everything again, and find batches that are gone from the service'
-complete -c trayscan -n "__trayscan_at 'sync'" -l wait -d 'Wait this long if another run uses the archive [default: do not wait]' -r -f
+complete -c trayscan -n "__trayscan_at 'sync'" -l wait -d 'Wait up to this long if another run uses the archive [default: do not wait]' -r -f
 complete -c trayscan -n "__trayscan_at 'sync'" -l lenient -d 'Keep invalid batches as received, with null columns, instead of failing'
 complete -c trayscan -n "__trayscan_at 'sync'" -l rebind -d 'Record the base URL and the client ID of the settings as those of the archive; sends no request'
 complete -c trayscan -n "__trayscan_at 'sync'" -l status -d 'Show which days are complete, and the last runs; sends no request'
@@ -184,7 +184,7 @@ complete -c trayscan -n "__trayscan_at 'summary'" -l fail-on-empty -d 'Exit with
 complete -c trayscan -n "__trayscan_at 'summary'" -s f -l format -d 'Output format [default: from the extension of FILE, else table]' -r -f -a 'table json csv'
 complete -c trayscan -n "__trayscan_at 'summary'" -s o -l output -d 'File to write; `.gz` or `.zst` compresses it [default: standard output]' -r -F
 complete -c trayscan -n "__trayscan_at 'summary'" -l no-clobber -d 'Fail with code 8 if the file exists, instead of replacing it'
-complete -c trayscan -n "__trayscan_at 'summary'" -l fail-on -d 'End with code 10 if a crop is down, misses a target, or has a batch that needs attention' -r -f -a '(__trayscan_list down target attention)'
+complete -c trayscan -n "__trayscan_at 'summary'" -l fail-on -d 'Exit with code 10 if a crop is down, misses a target, or has a batch that needs attention' -r -f -a '(__trayscan_list down target attention)'
 complete -c trayscan -n "__trayscan_at 'summary'" -l archive -d 'Read batches from an archive of `trayscan sync` instead of the service' -r -F
 complete -c trayscan -n "__trayscan_at 'summary'" -l sandbox -d 'Use demo data from a built-in server; no setup needed'
 complete -c trayscan -n "__trayscan_at 'summary'" -l base-url -d 'URL of the service, such as https://scan.example.com/api' -r -f

@@ -150,7 +150,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["start", "period"])]
     pub(crate) state: Option<PathBuf>,
 
-    /// singer: with --state, fetch this much again to find late and changed batches [default: 7d]
+    /// singer: with --state, how far back to fetch again, to find late and changed batches [default: 7d]
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state")]
     pub(crate) lookback: Option<Duration>,
 
@@ -170,7 +170,7 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) no_header: bool,
 
-    /// csv, tsv: write for Excel: byte order mark, CRLF, dates it reads, no cell run as a formula
+    /// csv, tsv: write for Excel: byte order mark, CRLF, dates that it reads, no text that runs as a formula
     #[arg(long)]
     pub(crate) excel: bool,
 }

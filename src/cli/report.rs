@@ -18,7 +18,7 @@ Examples:
 /// Write an HTML report with charts, for the browser or for print
 ///
 /// The report is one file without scripts; it needs no network. It says first which crops are down: each is
-/// judged on its newest week (or day, or month), compared with its own previous four weeks. Then it lists the batches
+/// judged on the newest week (or day, or month), compared with its own previous four. Then it lists the batches
 /// that need attention, by crop, and shows charts and data that looks wrong. Set your own targets in the
 /// config file: `[targets."Tomato"]` with `usable_rate_min = 90`.
 #[derive(Args, Clone, Debug)]

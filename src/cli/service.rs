@@ -166,7 +166,7 @@ pub(crate) struct CheckArgs {
     pub(crate) format: ReportFormat,
 }
 
-/// Set up a profile: asks for base URL, client ID and secret, tests them and saves them
+/// Set up a profile: ask for base URL, client ID and secret, test them and save them
 ///
 /// Asks for what is missing, or takes it from flags and variables. Runs the steps of `trayscan check`, then
 /// saves the profile in the config file, and the secret in a separate file beside it that only you can read.

@@ -24,7 +24,7 @@ Examples:
 /// Shows for each group: batches and images, germination rate and usable rate, the gap between them,
 /// seedling size, coefficient of variation, batches with warnings, and the usable rate over time.
 ///
-/// Each crop is judged on its newest week: down or up if the median usable rate differs from that of its own
+/// Each crop is judged on the newest week: it is down or up if its median usable rate differs from that of its own
 /// previous four weeks by at least 2 points and 3 standard errors. Fewer than 3 batches are not judged.
 ///
 /// Each batch is already an average, so the summary shows the median of the batches with its quartiles, and
@@ -61,9 +61,9 @@ pub(crate) struct SummaryArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) no_clobber: bool,
 
-    /// End with code 10 if a crop is down, misses a target, or has a batch that needs attention
+    /// Exit with code 10 if a crop is down, misses a target, or has a batch that needs attention
     ///
-    /// Looks at the newest week. The summary is written all the same.
+    /// Only the newest week counts. The summary is complete all the same.
     #[arg(
         long,
         value_name = "A,B,…",

@@ -40,8 +40,8 @@ pub(crate) struct SyncArgs {
     /// First date of the archive, or of the changes with --changes
     ///
     /// An earlier date than before extends an existing archive. DATE is a time (2026-05-01T06:00:00Z, or with
-    /// an offset such as +02:00), a period, of which this is the first second, or an age (90m, 12h, 7d, 2w,
-    /// 3mo, 1y; m is minutes, mo is months).
+    /// an offset such as +02:00), a period (its first second counts), or an age (90m, 12h, 7d, 2w, 3mo, 1y; m is
+    /// minutes, mo is months).
     ///
     /// A period is a day, month or year (2026-05-01, 2026-05, 2026), an ISO week or a quarter (2026-W18,
     /// 2026-Q2), or a word: `today`, `yesterday`, `this-week`, `last-week`, `this-month`, `last-month`,
@@ -56,17 +56,17 @@ pub(crate) struct SyncArgs {
     )]
     pub(crate) start: Option<String>,
 
-    /// Fetch this much again to find late and changed batches
+    /// How far back to fetch again, to find late and changed batches
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "7d", conflicts_with = "listing")]
     pub(crate) lookback: Duration,
 
     /// Fetch everything again, and find batches that are gone from the service
     ///
-    /// Requests one page after another, without parts of the range, so that batches without a date are found, too.
+    /// Requests the whole range at once, one page after another, so that batches without a date are found, too.
     #[arg(long, conflicts_with = "listing")]
     pub(crate) full: bool,
 
-    /// Wait this long if another run uses the archive [default: do not wait]
+    /// Wait up to this long if another run uses the archive [default: do not wait]
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "listing")]
     pub(crate) wait: Option<Duration>,
 
@@ -89,7 +89,7 @@ pub(crate) struct SyncArgs {
 
     /// Exit with code 10 if the archive has gaps, or its complete part is older than this
     ///
-    /// The status is printed first. It is an alarm, too, if there is no archive, or no run has finished yet.
+    /// The status is printed first. The code is also 10 if there is no archive, or if no run has finished yet.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "status", conflicts_with = "changes", help_heading = "Inspect the archive")]
     pub(crate) max_age: Option<Duration>,
 
