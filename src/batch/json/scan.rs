@@ -282,16 +282,13 @@ impl<'a> Reader<'a> {
             }
             self.position += 1;
             self.token()?;
-            let column = if let Some(column) = known_name(self.rest()) {
-                self.position += NAMES[usize::from(column)].length;
-                self.token()?;
-                Some(column)
-            } else {
-                self.other_name()?
+            let Some(column) = known_name(self.rest()) else {
+                self.other_field()?;
+                continue;
             };
-            if let Some(column) = column {
-                self.known_value(column)?;
-            }
+            self.position += NAMES[usize::from(column)].length;
+            self.token()?;
+            self.known_value(column)?;
         }
     }
 
@@ -348,10 +345,9 @@ impl<'a> Reader<'a> {
         is_new.then_some(())
     }
 
-    /// Reads a name that [`known_name`] does not find, up to its value; returns its column. Also reads the value of an
-    /// unknown field, which has none.
+    /// Reads a field whose name [`known_name`] does not find.
     #[inline(never)]
-    fn other_name(&mut self) -> Option<Option<u8>> {
+    fn other_field(&mut self) -> Option<()> {
         let (rest, start) = (self.rest(), self.offset());
         let length = self.name()?;
         let end = self.offset();
@@ -360,12 +356,11 @@ impl<'a> Reader<'a> {
         // Otherwise, it would have been found.
         let is_unclear = rest.len() < NAME_WORDS * 8 || rest[length] != b':';
         if is_unclear && let Some(column) = column(&name[1..length - 1]) {
-            return Some(Some(column));
+            return self.known_value(column);
         }
         let value = self.offset();
         self.value(MAX_DEPTH)?;
-        self.add_unknown(name, (start, end), value)?;
-        Some(None)
+        self.add_unknown(name, (start, end), value)
     }
 
     /// Returns the length of a valid value of `column` in a rare spelling, such as an escape in a date.
