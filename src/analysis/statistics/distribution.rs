@@ -26,8 +26,10 @@ pub(crate) struct Distribution {
     counted: Vec<(i32, u32)>,
     /// The count of each number of hundredths, from zero. Empty before there are [`DENSE_FROM`] values.
     dense: Vec<u32>,
-    /// Hundredths that are not counted yet, unsorted.
-    tail: Vec<i32>,
+    /// Hundredths that are not counted yet, unsorted. Nearly all fit into 16 bits, and there may be many lists.
+    tail: Vec<u16>,
+    /// As `tail`, for those that do not fit.
+    wide_tail: Vec<i32>,
     /// Values that are not whole hundredths, or are huge. Usually empty.
     others: BTreeMap<Decimal, u64>,
     count: u64,
@@ -69,7 +71,8 @@ impl Distribution {
     /// Adds the values of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.count += other.count;
-        for &hundredths in &other.tail {
+        let narrow = other.tail.iter().map(|&hundredths| hundredths.into());
+        for hundredths in narrow.chain(other.wide_tail.iter().copied()) {
             self.count_one(hundredths);
         }
         if !other.dense.is_empty() {
@@ -99,10 +102,18 @@ impl Distribution {
             *place = count;
             return;
         }
-        if self.tail.len() == self.tail.capacity() {
-            self.make_room();
+        let most = TAIL.max(self.counted.len() / 2);
+        if let Ok(narrow) = u16::try_from(hundredths) {
+            if !has_room(&mut self.tail, most) {
+                self.count_tails();
+            }
+            self.tail.push(narrow);
+        } else {
+            if !has_room(&mut self.wide_tail, most) {
+                self.count_tails();
+            }
+            self.wide_tail.push(hundredths);
         }
-        self.tail.push(hundredths);
     }
 
     /// Adds values with their counts, in ascending order.
@@ -152,34 +163,28 @@ impl Distribution {
         pairs.map(|(place, count)| (place, *count)).collect()
     }
 
-    /// Makes room for more values in the tail. Grows slowly, since there may be many distributions, and
-    /// counts the tail once it is long.
+    /// Counts the values of the tails.
     #[cold]
-    fn make_room(&mut self) {
-        let length = self.tail.len();
-        if length >= TAIL.max(self.counted.len() / 2) {
-            if self.count >= DENSE_FROM {
-                self.start_dense();
-            }
-            let mut tail = std::mem::take(&mut self.tail);
-            tail.sort_unstable();
-            self.add_pairs(&counted(&tail));
-            tail.clear();
-            self.tail = tail;
-        } else {
-            let most = TAIL.max(self.counted.len() / 2);
-            self.tail.reserve_exact((length / 4 + 4).min(most - length));
+    fn count_tails(&mut self) {
+        if self.count >= DENSE_FROM {
+            self.start_dense();
         }
+        let pairs = self.tail_pairs();
+        self.add_pairs(&pairs);
+        self.tail.clear();
+        self.wide_tail.clear();
+    }
+
+    fn tail_pairs(&self) -> Vec<(i32, u32)> {
+        merged(&counted(&self.tail), &counted(&self.wide_tail))
     }
 
     /// Returns the hundredths in ascending order, each with its count.
     fn pairs(&self) -> Cow<'_, [(i32, u32)]> {
-        if self.tail.is_empty() && self.dense.is_empty() {
+        if self.tail.is_empty() && self.wide_tail.is_empty() && self.dense.is_empty() {
             return Cow::Borrowed(&self.counted);
         }
-        let mut tail = self.tail.clone();
-        tail.sort_unstable();
-        let tail = merged(&self.counted, &counted(&tail));
+        let tail = merged(&self.counted, &self.tail_pairs());
         Cow::Owned(if self.dense.is_empty() {
             tail
         } else {
@@ -300,12 +305,23 @@ fn between(below: Decimal, above: Decimal, quarters: u64) -> Decimal {
     below + (above - below) * Decimal::from(quarters) * Decimal::new(25, 2)
 }
 
-/// Counts `values`, which must be ascending.
-fn counted(values: &[i32]) -> Vec<(i32, u32)> {
+/// Returns whether `tail` has room for another value. Grows slowly up to `most`, because there may be many lists.
+fn has_room<T>(tail: &mut Vec<T>, most: usize) -> bool {
+    let length = tail.len();
+    if length == tail.capacity() && length < most {
+        tail.reserve_exact((length / 4 + 4).min(most - length));
+    }
+    length < tail.capacity()
+}
+
+/// Counts `values`; returns them in ascending order.
+fn counted<T: Copy + Ord + Into<i32>>(values: &[T]) -> Vec<(i32, u32)> {
+    let mut values = values.to_vec();
+    values.sort_unstable();
     let runs = values.chunk_by(|left, right| left == right);
     let mut pairs = Vec::with_capacity(runs.clone().count());
     // A tail is never too long for the counter.
-    pairs.extend(runs.map(|run| (run[0], u32::try_from(run.len()).unwrap_or(u32::MAX))));
+    pairs.extend(runs.map(|run| (run[0].into(), u32::try_from(run.len()).unwrap_or(u32::MAX))));
     pairs
 }
 
