@@ -2,16 +2,19 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::analysis::statistics::{Figures, Measurements, Period, Step};
 use crate::analysis::targets::Targets;
 use crate::text::nearest;
 
 /// The number of steps before a step to compare it with. The texts of the page say "four".
-pub(crate) const TRAILING: usize = 4;
+const TRAILING: usize = 4;
 
 /// The maximum number of groups of crop and step, to limit memory.
 const MAX_GROUPS: usize = 200_000;
+/// Groups of crop and step to collect before old steps are merged.
+const MIN_GROUPS: usize = 200;
 
 /// The batches of all crops, received in any order.
 ///
@@ -26,6 +29,18 @@ pub(crate) struct History {
     pub(crate) crops: BTreeMap<String, CropHistory>,
     /// The number of crops, and of groups of crop and step.
     pub(crate) groups: usize,
+    /// Which steps to keep; `None` to keep all.
+    recent: Option<RecentSteps>,
+}
+
+/// The steps that may be the newest, or be compared with it. All other batches are counted as if they had no date.
+struct RecentSteps {
+    /// The first such steps, for batches up to now and for those in the future.
+    first: [Option<Period>; 2],
+    /// The number of groups of crop and step at which old steps are merged.
+    max_groups: usize,
+    /// The number of batches in the future that are counted as if they had no date.
+    future: u64,
 }
 
 /// The batches of one crop.
@@ -49,6 +64,19 @@ impl History {
             newest: None,
             crops: BTreeMap::new(),
             groups: 0,
+            recent: None,
+        }
+    }
+
+    /// Keeps only what judging the newest step needs. Memory does not depend on the number of steps.
+    pub(crate) fn recent(step: Step, now: i64) -> Self {
+        Self {
+            recent: Some(RecentSteps {
+                first: [None; 2],
+                max_groups: MIN_GROUPS,
+                future: 0,
+            }),
+            ..Self::new(step, now)
         }
     }
 
@@ -61,6 +89,7 @@ impl History {
         created: Option<i64>,
         batch: &Measurements,
     ) -> Option<usize> {
+        let created = created.filter(|created| self.is_recent(*created));
         let place = self.crops.len();
         let history = if let Some(history) = self.crops.get_mut(crop) {
             history
@@ -82,7 +111,74 @@ impl History {
             None => history.undated.get_or_insert_default(),
         };
         figures.take(batch);
-        (self.groups <= MAX_GROUPS).then_some(history.place)
+        let place = history.place;
+        if let Some(recent) = &self.recent
+            && self.groups > recent.max_groups
+        {
+            self.merge_old();
+        }
+        (self.groups <= MAX_GROUPS).then_some(place)
+    }
+
+    /// Returns whether the step of a batch is kept.
+    fn is_recent(&mut self, created: i64) -> bool {
+        let Some(recent) = &mut self.recent else {
+            return true;
+        };
+        let (step, now) = (self.step.period(created), self.now);
+        if created > now && step.first() <= now {
+            // The running step, which a batch in the future does not make the newest.
+            return true;
+        }
+        let first = &mut recent.first[usize::from(created > now)];
+        let is_recent = first.is_none_or(|first| first <= step);
+        if is_recent {
+            let before = before(step).last().unwrap_or(step);
+            *first = (*first).max(Some(before));
+        } else {
+            recent.future += u64::from(created > now);
+        }
+        is_recent
+    }
+
+    /// Merges steps that can no longer be compared with the newest.
+    fn merge_old(&mut self) {
+        let Some(recent) = &mut self.recent else {
+            return;
+        };
+        let (now, [begun, future]) = (self.now, recent.first);
+        let is_old = |step: &Period| {
+            let first = if step.first() > now { future } else { begun };
+            first.is_some_and(|first| *step < first)
+        };
+        self.groups = self.crops.len();
+        for crop in self.crops.values_mut() {
+            let old: Vec<Period> = crop.steps.keys().copied().filter(is_old).collect();
+            for step in old {
+                let batches = crop.remove_step(step);
+                recent.future += if step.first() > now { batches } else { 0 };
+            }
+            self.groups += crop.steps.len();
+        }
+        recent.max_groups = MIN_GROUPS.max(2 * self.groups);
+    }
+
+    /// Merges old steps above this number of groups of crop and step.
+    #[cfg(test)]
+    pub(crate) fn merge_above(&mut self, max_groups: usize) {
+        if let Some(recent) = &mut self.recent {
+            recent.max_groups = max_groups;
+        }
+    }
+
+    /// Returns the number of batches after `newest`, the newest step.
+    pub(super) fn later(&self, newest: Period) -> u64 {
+        let later = (Bound::Excluded(newest), Bound::Unbounded);
+        let crops = self.crops.values();
+        let kept = crops.flat_map(|crop| crop.steps.range(later).map(|(_, step)| step.batches));
+        // If all batches are in the future, those that were merged are before the newest.
+        let merged = self.recent.as_ref().filter(|_| self.newest.is_some());
+        kept.sum::<u64>() + merged.map_or(0, |recent| recent.future)
     }
 
     /// Returns the step of the newest batch that is not in the future, or the newest step if all are.
@@ -160,15 +256,17 @@ impl CropHistory {
         }
     }
 
-    /// Moves a step to the batches that belong to no step.
-    pub(crate) fn remove_step(&mut self, period: Period) {
+    /// Moves a step to the batches that belong to no step; returns how many.
+    pub(crate) fn remove_step(&mut self, period: Period) -> u64 {
         let Some(figures) = self.steps.remove(&period) else {
-            return;
+            return 0;
         };
+        let batches = figures.batches;
         match &mut self.undated {
             Some(undated) => undated.merge(&figures),
             None => self.undated = Some(figures),
         }
+        batches
     }
 
     /// Returns the last step up to `period`: a date in the future does not show when a crop was last seen.

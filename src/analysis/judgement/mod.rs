@@ -9,7 +9,7 @@ pub(crate) mod limits;
 pub(crate) mod newest;
 pub(crate) mod verdict;
 
-pub(crate) use history::{History, TRAILING};
+pub(crate) use history::History;
 pub(crate) use limits::{BatchValues, Limits, Reason};
 pub(crate) use newest::{CropJudgement, MissedTarget, NewestStep, TargetState};
 pub(crate) use verdict::{LEAST_CHANGE, MIN_BATCHES, Verdict, changed};

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::ops::Bound;
 
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -75,15 +74,11 @@ impl History {
         crops.sort_by_cached_key(CropJudgement::order);
         let names = crops.iter().enumerate();
         let by_name = names.map(|(place, crop)| (crop.name, place)).collect();
-        let later = self.crops.values().flat_map(|crop| {
-            let later = (Bound::Excluded(period), Bound::Unbounded);
-            crop.steps.range(later).map(|(_, figures)| figures.batches)
-        });
         Some(NewestStep {
             period,
             crops,
             by_name,
-            later: later.sum(),
+            later: self.later(period),
         })
     }
 }

@@ -8,9 +8,7 @@ use chrono::DateTime;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::analysis::Targets;
-use crate::analysis::judgement::{
-    CropJudgement, History, LEAST_CHANGE, MIN_BATCHES, TRAILING, Verdict,
-};
+use crate::analysis::judgement::{CropJudgement, History, LEAST_CHANGE, MIN_BATCHES, Verdict};
 use crate::analysis::statistics::{
     Decimal, Figures, KeyPart, Measurements, Period, Step, two_digits,
 };
@@ -22,33 +20,24 @@ use crate::text::one_line;
 const MAX_CROPS: usize = 1000;
 /// The maximum number of characters of a name.
 const MAX_NAME: usize = 80;
-/// Groups of crop and week to collect before old weeks are merged.
-const MIN_GROUPS: usize = 1000;
 
 /// The batches of each crop, received in any order.
 pub(crate) struct CropFigures {
-    /// The newest weeks of each crop. All older batches are counted as if they had no date.
     history: History,
     /// Batches of crops beyond the limit.
     others: Figures,
     limit: usize,
     zone: Zone,
-    /// The first weeks that may be compared with the newest one, for batches up to now and for those in the future.
-    first_weeks: [Option<Period>; 2],
-    /// The number of groups of crop and week at which old weeks are merged.
-    max_groups: usize,
 }
 
 impl CropFigures {
     /// `now` is in seconds since 1970.
     pub(crate) fn new(now: i64, zone: Zone) -> Self {
         Self {
-            history: History::new(Step::Week, zone.local(now)),
+            history: History::recent(Step::Week, zone.local(now)),
             others: Figures::default(),
             limit: MAX_CROPS,
             zone,
-            first_weeks: [None; 2],
-            max_groups: MIN_GROUPS,
         }
     }
 
@@ -70,7 +59,6 @@ impl CropFigures {
     fn add_measured(&mut self, name: &str, measurements: &Measurements) {
         let created = measurements.created.as_ref();
         let created = created.map(|created| self.zone.local(created.second));
-        let created = created.filter(|created| self.is_recent(*created));
         let name = distinct_name(name);
         let crops = &self.history.crops;
         // Batches without a crop have an empty name, and always their own row.
@@ -81,43 +69,6 @@ impl CropFigures {
         }
         // The number of groups is limited here.
         let _ = self.history.add(&name, created, measurements);
-        if self.history.groups > self.max_groups {
-            self.merge_old();
-        }
-    }
-
-    /// Returns whether the week of a batch may be the newest, or be compared with it.
-    fn is_recent(&mut self, created: i64) -> bool {
-        let (week, now) = (self.history.step.period(created), self.history.now);
-        if created > now && week.first() <= now {
-            // The running week, which a batch in the future does not make the newest.
-            return true;
-        }
-        let first = &mut self.first_weeks[usize::from(created > now)];
-        let is_recent = first.is_none_or(|first| first <= week);
-        if is_recent {
-            let before = (0..TRAILING).fold(week, |week, _| week.previous());
-            *first = (*first).max(Some(before));
-        }
-        is_recent
-    }
-
-    /// Merges weeks that can no longer be compared with the newest.
-    fn merge_old(&mut self) {
-        let (now, [begun, future]) = (self.history.now, self.first_weeks);
-        let is_old = |week: &Period| {
-            let first = if week.first() > now { future } else { begun };
-            first.is_some_and(|first| *week < first)
-        };
-        self.history.groups = self.history.crops.len();
-        for crop in self.history.crops.values_mut() {
-            let old: Vec<Period> = crop.steps.keys().copied().filter(is_old).collect();
-            for week in old {
-                crop.remove_step(week);
-            }
-            self.history.groups += crop.steps.len();
-        }
-        self.max_groups = MIN_GROUPS.max(2 * self.history.groups);
     }
 
     pub(crate) fn finish(self) -> CropSummary {

@@ -24,7 +24,7 @@ impl SummaryData {
         let is_judged = needs_history || by == [By::CropType];
         Self {
             groups: Groups::new(by),
-            history: is_judged.then(|| History::new(Step::Week, zone.local(now))),
+            history: is_judged.then(|| History::recent(Step::Week, zone.local(now))),
             zone,
             needs_history,
             is_too_large: false,
