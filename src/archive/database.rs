@@ -25,7 +25,7 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 const CACHE: i64 = 32 * 1024;
 /// The size of the page cache in KiB while rows are only appended, or sorted for an index: a larger one would
 /// not help.
-const SMALL_CACHE: i64 = 8 * 1024;
+const SMALL_CACHE: i64 = 2 * 1024;
 
 /// The service and the client whose batches an archive contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
