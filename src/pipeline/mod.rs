@@ -126,6 +126,8 @@ pub(crate) async fn run(
     counts.is_cut = counts.written >= limit || to_sort > limit;
     counts.duplicates = counts.duplicates.saturating_sub(pages.refetched());
     if let Some(sorter) = sorter {
+        // All have arrived, and merging needs memory.
+        drop(received);
         counts.written = sorter.finish(limit, |batch| sink.take(batch))?;
     }
     Ok(counts)

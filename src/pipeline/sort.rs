@@ -14,11 +14,11 @@ use crate::batch::filter::Sorting;
 use crate::error::{Failure, Kind};
 
 /// Bytes of batches and keys that are sorted in memory.
-const MEMORY: usize = 128 << 20;
+const MEMORY: usize = 16 << 20;
 /// Bytes to read at a time from each part, unless there are many parts.
-const READ: usize = 1 << 20;
+const READ: usize = 256 << 10;
 /// Bytes that all parts together may keep in memory.
-const READ_ALL: usize = 64 << 20;
+const READ_ALL: usize = 16 << 20;
 
 pub(super) struct Sorter {
     sorting: Sorting,
@@ -51,7 +51,8 @@ impl Sorter {
         Self {
             sorting,
             keys: Vec::new(),
-            texts: String::new(),
+            // Without growing, which would move it.
+            texts: String::with_capacity(MEMORY),
             entries: Vec::new(),
             memory: MEMORY,
             parts: None,
