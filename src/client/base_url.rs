@@ -109,6 +109,11 @@ impl BaseUrl {
         is_loopback(&self.0)
     }
 
+    /// Returns whether `other` is a URL with the same scheme, host and port.
+    pub(crate) fn has_origin_of(&self, other: &str) -> bool {
+        Url::parse(other).is_ok_and(|other| other.origin() == self.0.origin())
+    }
+
     /// Host and port.
     pub(crate) fn address(&self) -> String {
         host_and_port(&self.0)
@@ -221,6 +226,23 @@ mod tests {
             "https://v2/api",
         ] {
             assert_eq!(shorter(text), None);
+        }
+    }
+
+    #[test]
+    fn the_origin_is_scheme_host_and_port() {
+        let url = BaseUrl::parse("https://a.example/api", false).expect("a URL");
+        for same in ["https://A.example:443/other", "https://a.example"] {
+            assert!(url.has_origin_of(same), "{same}");
+        }
+        for other in [
+            "http://a.example/api",
+            "https://b.example/api",
+            "https://a.example:8443/api",
+            "a.example/api",
+            "",
+        ] {
+            assert!(!url.has_origin_of(other), "{other}");
         }
     }
 

@@ -88,6 +88,11 @@ impl ConfigDocument {
         self.resolve(given, name, profile)
     }
 
+    /// Returns the base URL of the profile called `name` before the change, as it is written.
+    pub(crate) fn stored_base_url(&self, name: &str) -> Option<&str> {
+        self.file.profiles.get(name)?.base_url.as_deref()
+    }
+
     fn resolve(&self, given: &Given, name: &str, profile: Profile) -> Settings {
         let chosen = ChosenProfile {
             name: name.to_owned(),

@@ -244,6 +244,14 @@ impl Settings {
         }];
     }
 
+    /// Forgets a secret of the config file. Returns whether there was one.
+    pub(crate) fn forget_stored_secret(&mut self) -> bool {
+        let count = self.secrets.len();
+        let is_stored = |secret: &Setting<_>| matches!(secret.origin, Origin::File(_));
+        self.secrets.retain(|secret| !is_stored(secret));
+        self.secrets.len() < count
+    }
+
     /// Returns where to read the secret from, without reading it yet.
     pub(crate) fn secret(&self) -> Result<Option<&Setting<SecretSource>>, Failure> {
         match &self.secrets[..] {

@@ -6,8 +6,13 @@ use crate::error::{self, Failure};
 use crate::secret::Secret;
 use crate::terminal;
 
-/// Completes `settings` with answers. Without a terminal, a missing value is an error.
-pub(super) fn complete(settings: &mut Settings, allow_http: bool) -> Result<(), Failure> {
+/// Completes `settings` with answers. Without a terminal, a missing value is an error. `stored_url` is the base URL of the
+/// profile: its secret is for that service only.
+pub(super) fn complete(
+    settings: &mut Settings,
+    allow_http: bool,
+    stored_url: Option<&str>,
+) -> Result<(), Failure> {
     let is_asking = terminal::can_ask();
     if is_asking && !is_given(settings.base_url.as_ref()) {
         let current = settings.parsed_base_url(allow_http).ok().flatten();
@@ -39,17 +44,27 @@ pub(super) fn complete(settings: &mut Settings, allow_http: bool) -> Result<(), 
         ));
     }
 
+    let is_moved = stored_url.is_some_and(|stored| !url.has_origin_of(stored));
+    let is_forgotten = is_moved && settings.forget_stored_secret();
     let secret = settings.secret()?;
     let is_standard_input =
         secret.is_some_and(|secret| secret.value == SecretSource::File("-".to_owned()));
     if is_asking && (!is_given(secret) || is_standard_input) {
+        if is_forgotten {
+            terminal::note("the stored secret is for another address, so it is not used");
+        }
         let has_current = secret.is_some() && !is_standard_input;
         if let Some(secret) = ask_secret(has_current)? {
             settings.set_typed_secret(secret);
         }
     } else if secret.is_none() {
+        let what = if is_forgotten {
+            "the stored secret is for another address; the client secret for this one"
+        } else {
+            "the client secret"
+        };
         return Err(missing(
-            "the client secret",
+            what,
             "name a file with `--client-secret-file` (`-` reads standard input), or set TRAYSCAN_CLIENT_SECRET",
         ));
     }

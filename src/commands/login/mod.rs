@@ -45,7 +45,8 @@ async fn login(context: &Context, is_forced: bool) -> anyhow::Result<()> {
     let name = document.profile_name(profile.as_deref())?;
     let mut settings = document.settings(given, &name);
     let options = settings.client_options()?;
-    answers::complete(&mut settings, options.allow_http)?;
+    let stored_url = document.stored_base_url(&name);
+    answers::complete(&mut settings, options.allow_http, stored_url)?;
     let credentials = settings.credentials(&options)?;
     let new = NewProfile::new(document, name, &settings, &credentials)?;
 

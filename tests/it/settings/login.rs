@@ -470,6 +470,74 @@ fn on_terminal(home: &Home, line: &str, answers: &[(&str, &str)]) -> Option<Stri
     Some((shown + &rest).replace("\r\n", "\n"))
 }
 
+/// A profile with a secret in each of the places that a config file may name.
+fn profiles_with_secrets(server: &Server) -> Vec<Home> {
+    let lines = [
+        format!("client_secret = \"{SECRET}\""),
+        "client_secret_file = \"~/mine\"".to_owned(),
+        "client_secret_command = \"cat ~/mine\"".to_owned(),
+    ];
+    let homes = lines.iter().map(|line| {
+        let home = Home::with(&profile(server, line));
+        let mine = home.path().join("mine");
+        fs::write(&mine, SECRET).unwrap();
+        set_mode(&mine, 0o600);
+        home
+    });
+    homes.collect()
+}
+
+#[test]
+fn a_stored_secret_is_never_sent_to_another_address() {
+    let server = server();
+    let other = FakeService::start(|_| token());
+    for home in profiles_with_secrets(&server) {
+        let before = text(&home.config());
+        // Another path of the same service is no other address.
+        let same = format!("http://{}/none", server.address);
+        let ended = home.run(&["login", "--base-url", &same, "--retries=0"]);
+        assert!(!ended.stderr.contains("the stored secret"), "{ended:?}");
+        let flags = ["login", "--force", "--base-url", &other.base_url()];
+        let words = [
+            "the stored secret is for another address; the client secret for this one is missing",
+            "there is no terminal",
+            "`--client-secret-file`",
+            "TRAYSCAN_CLIENT_SECRET",
+        ];
+        refused(&home.run(&flags), &words);
+        let url = other.base_url();
+        let mut command = home.command(&["login", "--force"]);
+        refused(&command.env("TRAYSCAN_BASE_URL", &url).output(), &words);
+        assert_eq!(text(&home.config()), before);
+        assert_eq!(other.requests().len(), 0);
+    }
+}
+
+#[test]
+fn a_person_is_asked_for_the_secret_of_another_address() {
+    let (old, new) = (server(), Server::start(&["--client-secret", "hunter2-new"]));
+    for home in profiles_with_secrets(&old) {
+        let question = format!("Base URL [http://{}]: ", old.address);
+        let url = format!("http://{}\n", new.address);
+        let answers = [
+            (&*question, &*url),
+            ("Client ID [sandbox]: ", "\n"),
+            (
+                "note: the stored secret is for another address, so it is not used\r\n",
+                "",
+            ),
+            ("Client secret (hidden): ", "\n"),
+            ("Client secret (hidden): ", "hunter2-new\n"),
+        ];
+        let Some(shown) = on_terminal(&home, &line(""), &answers) else {
+            return;
+        };
+        assert!(shown.ends_with("code 0\necho\n"), "{shown}");
+        assert_eq!(text(&secret_file(&home)), "hunter2-new\n");
+        fetched(&fetch(&home).output());
+    }
+}
+
 /// Runs `login` with these flags, then prints its exit code and whether the terminal shows what is typed.
 fn line(flags: &str) -> String {
     format!("trap : INT; $T login {flags}; echo code $?; stty -a | grep -ow -e '-echo' -e 'echo'")
