@@ -58,7 +58,7 @@ pub(super) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<()> {
         return Ok(());
     };
     let message = if is_ready.load(Ordering::SeqCst) {
-        "stopped at once, with requests still open"
+        "stopped at once by a second signal, without waiting for open requests"
     } else {
         "stopped before the batches were ready"
     };

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 #[cfg(unix)]
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 #[cfg(unix)]
 use tokio::signal::unix;
@@ -15,13 +16,48 @@ use crate::error::Kind;
 #[cfg(unix)]
 use crate::terminal;
 
-/// SIGHUP, SIGINT and SIGTERM, caught from [`Signals::catch`] on.
-#[cfg(unix)]
-pub(crate) struct Signals(Vec<(unix::Signal, Kind)>);
+/// How long after the first signal another one counts. One request to stop may arrive as several signals: `timeout` sends
+/// its signal to the program and to its process group.
+const REPEAT_DELAY: Duration = Duration::from_millis(250);
 
-#[cfg(unix)]
+/// The signals that ask the program to stop, without those that repeat the first one at once.
+pub(crate) struct Signals {
+    caught: Caught,
+    /// When the first one arrived.
+    first: Option<Instant>,
+}
+
 impl Signals {
     pub(crate) fn catch() -> io::Result<Self> {
+        Ok(Self {
+            caught: Caught::catch()?,
+            first: None,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub(crate) async fn next(&mut self) -> Kind {
+        loop {
+            let kind = self.caught.next().await;
+            match self.first {
+                Some(first) if first.elapsed() < REPEAT_DELAY => {}
+                Some(_) => return kind,
+                None => {
+                    self.first = Some(Instant::now());
+                    return kind;
+                }
+            }
+        }
+    }
+}
+
+/// SIGHUP, SIGINT and SIGTERM, caught from [`Caught::catch`] on.
+#[cfg(unix)]
+struct Caught(Vec<(unix::Signal, Kind)>);
+
+#[cfg(unix)]
+impl Caught {
+    fn catch() -> io::Result<Self> {
         let all = [
             (unix::SignalKind::hangup(), Kind::Hangup),
             (unix::SignalKind::interrupt(), Kind::Interrupted),
@@ -35,8 +71,7 @@ impl Signals {
         caught.collect::<io::Result<_>>().map(Self)
     }
 
-    /// Waits for the next signal.
-    pub(crate) async fn next(&mut self) -> Kind {
+    async fn next(&mut self) -> Kind {
         poll_fn(|context| {
             let mut signals = self.0.iter_mut();
             let received = signals.find_map(|(signal, kind)| {
@@ -79,18 +114,18 @@ fn is_ignored(signal: i32) -> bool {
 
 /// Ctrl-C: Windows has no other signals.
 #[cfg(windows)]
-pub(crate) struct Signals {
+struct Caught {
     interrupt: tokio::signal::windows::CtrlC,
 }
 
 #[cfg(windows)]
-impl Signals {
-    pub(crate) fn catch() -> io::Result<Self> {
+impl Caught {
+    fn catch() -> io::Result<Self> {
         let interrupt = tokio::signal::windows::ctrl_c()?;
         Ok(Self { interrupt })
     }
 
-    pub(crate) async fn next(&mut self) -> Kind {
+    async fn next(&mut self) -> Kind {
         self.interrupt.recv().await;
         Kind::Interrupted
     }

@@ -198,6 +198,10 @@ impl Server {
         self.running.signal(name);
     }
 
+    pub(crate) fn signal_twice(&self, name: &str) {
+        self.running.signal_twice(name);
+    }
+
     /// Stops the server with SIGTERM and returns its exit code and output.
     pub(crate) fn stop(self) -> Output {
         self.signal("TERM");

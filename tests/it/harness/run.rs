@@ -296,6 +296,13 @@ impl Running {
         assert!(Run::new("sh").args(["-c", &kill]).succeeds(), "{kill}");
     }
 
+    /// Sends it twice, a moment apart, as `timeout` does.
+    pub(crate) fn signal_twice(&self, name: &str) {
+        let kill = format!("kill -{name} {0}; sleep 0.02; kill -{name} {0}", self.pid());
+        // The program may end before the second one.
+        let _ = Run::new("sh").args(["-c", &kill]).succeeds();
+    }
+
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
     }

@@ -127,7 +127,7 @@ fn interrupted_and_killed_runs_are_listed() {
         command.start_until_third_page()
     };
     let running = start(&shelf);
-    running.signal("TERM");
+    running.signal_twice("TERM");
     running.ends_soon_with(143);
     let run = assert_latest(&shelf, "interrupted", Some(143), "SIGTERM");
     assert_eq!(run["range_start"], "2024-01-01T00:00:00Z");
