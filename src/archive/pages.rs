@@ -11,7 +11,7 @@ use crate::batch::Page;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, Splitter};
 use crate::batch::range::{Range, written};
-use crate::batch::{Batch, Timestamp};
+use crate::batch::{Batch, Timestamp, whole_second};
 use crate::error::{Failure, Kind};
 use crate::fetch::DataIssues;
 use crate::text;
@@ -41,6 +41,15 @@ impl Archive {
     pub(crate) fn pages(&self, range: Range, lenient: bool) -> Result<ArchivePages<'_>, Failure> {
         let rows = self.query(|_| self.few_rows(&range))?;
         self.pages_of(rows, range, lenient)
+    }
+
+    /// Returns the second in which the newest batch was created, of those before the second `limit`.
+    pub(crate) fn newest_second(&self, limit: i64) -> Result<Option<i64>, Failure> {
+        let sql = "SELECT (SELECT batch_creation_date FROM batches
+            WHERE batch_creation_date < ?1 AND vanished IS NULL
+            ORDER BY batch_creation_date DESC LIMIT 1)";
+        let date: Option<String> = self.value(sql, [written(limit)])?;
+        Ok(date.and_then(|date| whole_second(date.get(..19)?)))
     }
 
     /// Finds the rows of batches created within `range`, or without a valid date, by the index. `None` if they are a

@@ -87,13 +87,19 @@ impl BatchRequest {
         let progress = self.progress;
         let counts = source.run(&mut pages, sink, selection, progress, data_on_terminal);
         let counts = counts.await?;
+        let incomplete = source.incomplete(&self.range)?;
+        let outdated = match incomplete {
+            Some(_) => None,
+            None => source.outdated(&self.range)?,
+        };
         Ok(Received {
             request: self,
             source,
             counts,
             issues: pages.findings(),
             pages,
-            incomplete: source.incomplete(&self.range)?,
+            incomplete,
+            outdated,
             vanished: source.archive().map_or(Ok(0), Archive::vanished)?,
         })
     }
@@ -153,8 +159,10 @@ pub(super) struct Received<'a> {
     pub(super) pages: BatchPages<'a>,
     pub(super) counts: Counts,
     pub(super) issues: DataIssues,
-    /// Which part of the range an archive may be missing. This and the next are read before anything is published.
+    /// Which part of the range an archive may be missing. This and the next two are read before anything is published.
     pub(super) incomplete: Option<String>,
+    /// Up to when an archive is complete, if that is long ago and no end was asked for.
+    outdated: Option<String>,
     /// The number of batches of an archive that vanished from the service.
     vanished: u64,
 }
@@ -163,6 +171,11 @@ impl Received<'_> {
     /// Refuses an empty result, if `--fail-on-empty` is given.
     pub(super) fn refuse_empty(&self) -> Result<(), Failure> {
         self.request.refuse_empty(self.counts.written, &self.counts)
+    }
+
+    /// Says what an archive does not have.
+    pub(super) fn missing(&self) -> Option<&String> {
+        self.incomplete.as_ref().or(self.outdated.as_ref())
     }
 
     /// Logs warnings about the batches, those of the command, and a missing part of the range. Returns them all.
@@ -174,7 +187,7 @@ impl Received<'_> {
             None => warnings.extend(self.counts.lookalikes.describe()),
         }
         warnings.extend(own);
-        warnings.extend(self.incomplete.clone());
+        warnings.extend(self.missing().cloned());
         for warning in &warnings {
             log::warn!("{warning}");
         }

@@ -177,7 +177,7 @@ async fn write_report(
         conditions: conditions(args),
         version: received.pages.version().map(|version| version.to_string()),
         has_emails: args.emails,
-        noticed: noticed(counts, issues, odd_images, received.incomplete.clone()),
+        noticed: noticed(counts, issues, odd_images, received.missing().cloned()),
         has_left_out: counts.conflicts > 0 || issues.flawed > 0 || odd_images > 0,
     };
     let page = report::render(&mut data, &info, &settings.targets)?;
@@ -210,7 +210,7 @@ fn noticed(
     counts: &Counts,
     issues: &DataIssues,
     odd_images: u64,
-    incomplete: Option<String>,
+    missing: Option<String>,
 ) -> Vec<(u64, String)> {
     let found = [
         (
@@ -239,6 +239,6 @@ fn noticed(
         let words = if number == 1 { one } else { many };
         (number, words.to_owned())
     });
-    let incomplete = incomplete.map(|warning| (1, format!("warning: {warning}")));
-    found.chain(incomplete).collect()
+    let missing = missing.map(|warning| (1, format!("warning: {warning}")));
+    found.chain(missing).collect()
 }

@@ -163,11 +163,26 @@ impl BatchSource {
             None if since.is_some() => " --start DATE".to_owned(),
             _ => String::new(),
         };
-        let path = archive.path().to_string_lossy();
-        let path = text::one_line(&path);
+        let path = shell_path(archive);
         Ok((!missing.is_empty()).then(|| {
             format!(
                 "the archive is not known to be complete: {missing}; `trayscan sync {path}{flag}` fetches the rest"
+            )
+        }))
+    }
+
+    /// Says up to when an archive is complete, if `range` has no end and that is more than a day ago.
+    pub(super) fn outdated(&self, range: &Range) -> Result<Option<String>, Failure> {
+        let (Some(archive), None) = (self.archive(), range.end) else {
+            return Ok(None);
+        };
+        let end = archive.coverage()?.end();
+        let end = end.filter(|end| Utc::now().timestamp() - end > DAY);
+        Ok(end.map(|end| {
+            format!(
+                "the archive is complete up to {} only; `trayscan sync {}` brings it up to date",
+                written(end),
+                shell_path(archive)
             )
         }))
     }
@@ -187,6 +202,31 @@ impl BatchSource {
         Ok(Range { start, ..*range })
     }
 
+    /// Returns `range` for a manifest: without an end, that of an archive ends where the archive is complete.
+    pub(super) fn complete_range(&self, range: &Range) -> Result<Range, Failure> {
+        let limited = self.limited(range)?;
+        let (Some(archive), None) = (self.archive(), range.end) else {
+            return Ok(limited);
+        };
+        let end = archive.coverage()?.end();
+        let Some(end) = end.filter(|end| limited.start <= Some(*end)) else {
+            return Ok(limited);
+        };
+        // Batches that were created during the last run of `sync` may be there, too.
+        let newest = archive.newest_second(end.saturating_add(DAY))?;
+        Ok(match newest.filter(|newest| *newest >= end) {
+            Some(newest) => Range {
+                end: Some(newest + 1),
+                excludes_end: true,
+                ..limited
+            },
+            None => Range {
+                end: Some(end),
+                ..limited
+            },
+        })
+    }
+
     /// Returns the range in which an archive is known to have all batches; all dates for a service.
     pub(super) fn available_range(&self) -> Result<Range, Failure> {
         let Some(archive) = self.archive() else {
@@ -194,6 +234,12 @@ impl BatchSource {
         };
         Ok(Range::between(self.since()?, archive.coverage()?.end()))
     }
+}
+
+/// Returns the path of an archive as a shell reads it.
+fn shell_path(archive: &Archive) -> String {
+    let path = archive.path().to_string_lossy();
+    text::for_shell(&text::one_line(&path)).into_owned()
 }
 
 fn describe_gap(range: &Range) -> String {

@@ -70,6 +70,9 @@ pub(crate) struct LakeState {
     pub(crate) options: Vec<String>,
     /// The position of the archive at the time of the export.
     pub(crate) archive: Position,
+    /// Whether no end was asked for: the one in the manifest is that of the archive. Early manifests have none then.
+    #[serde(default)]
+    pub(crate) has_open_end: bool,
     /// The state that `set_digest` was computed from.
     pub(crate) digest: DigestState,
     /// The names of crops in file names, if the template contains them.

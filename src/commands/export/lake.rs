@@ -220,6 +220,7 @@ fn mismatch(
         let parse = |text: &String| Condition::parse(text, clock).ok();
         earlier.conditions.iter().map(parse).collect()
     });
+    let has_open_end = state.has_open_end && range.end.is_none();
     let checks = [
         (
             lists_all(manifest),
@@ -237,7 +238,7 @@ fn mismatch(
             "the manifest has other fields",
         ),
         (
-            has_range(earlier, range)
+            (has_range(earlier, range) || has_start(earlier, range) && has_open_end)
                 && conditions.as_ref() == Some(&request.batches.conditions)
                 && earlier.lenient == args.selection.lenient,
             "the manifest has another range or other filters",
@@ -274,8 +275,13 @@ fn lists_all(manifest: &Manifest) -> bool {
 
 /// Returns whether an export of `earlier` had this range.
 fn has_range(earlier: &ManifestRequest, range: &Range) -> bool {
-    let [start, end] = [range.start, range.end].map(|second| second.map(written));
-    (earlier.start == start && earlier.end == end) && earlier.excludes_end == range.excludes_end
+    has_start(earlier, range)
+        && earlier.end == range.end.map(written)
+        && earlier.excludes_end == range.excludes_end
+}
+
+fn has_start(earlier: &ManifestRequest, range: &Range) -> bool {
+    earlier.start == range.start.map(written)
 }
 
 /// Finds the files to rewrite, in addition to `names`; or says why that is not possible.

@@ -79,6 +79,7 @@ impl ManifestInputs<'_> {
             template: template.text(),
             options: lake::format_flags(&self.args.output, self.request),
             archive: archive.position()?,
+            has_open_end: self.request.batches.range.end.is_none(),
             digest,
             crop_names: self.crop_names.clone(),
         }))
@@ -86,7 +87,7 @@ impl ManifestInputs<'_> {
 
     fn request(&self) -> Result<ManifestRequest, Failure> {
         let Self { args, request, .. } = self;
-        let range = self.source.limited(&request.batches.range)?;
+        let range = self.source.complete_range(&request.batches.range)?;
         let archive = args.source.archive.as_ref();
         let fields = request.fields.columns.iter();
         Ok(ManifestRequest {

@@ -129,7 +129,9 @@ fn up_to_date(
 ) -> anyhow::Result<()> {
     let batches = &request.batches;
     batches.refuse_empty(manifest.batches, &Counts::default())?;
-    if let Some(warning) = source.incomplete(&request.batches.range)? {
+    let range = &batches.range;
+    let incomplete = source.incomplete(range)?;
+    if let Some(warning) = incomplete.map_or_else(|| source.outdated(range), |it| Ok(Some(it)))? {
         log::warn!("{warning}");
     }
     if let Some(folder) = request.destination.lake_folder() {

@@ -111,7 +111,7 @@ fn the_manual_page_names_every_key_of_a_lake() {
     for part in [lake, &lake["archive"], &lake["digest"]] {
         keys.extend(part.as_object().unwrap().keys().map(String::as_str));
     }
-    assert_eq!(keys.len(), 12);
+    assert_eq!(keys.len(), 13);
     for key in keys {
         assert!(page.contains(&format!("\\fB{key}\\fR")), "{key}");
     }

@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use crate::archives::{ArchiveFile, assert_sound, batches, counted, counts};
 use crate::export::with;
+use crate::fake::live::{DAY, LiveService, now};
+use crate::fake::{Batch, date, second};
 use crate::files::SLOW;
 use crate::harness::{LIMIT, Output, Server, trayscan};
 use crate::verify::{assert_equal, verify_with};
@@ -263,6 +265,93 @@ fn an_outdated_archive_is_not_reported_as_complete() {
         assert_eq!(manifest["complete"], complete, "{flags:?}");
         let warning = "warning: the archive is not known to be complete";
         assert_eq!(ended.stderr.contains(warning), !complete, "{flags:?}");
+    }
+}
+
+/// Exports the archive without an end, and returns the request in its manifest. The export must equal the service as far as
+/// the manifest says, whatever was created later.
+fn exported_without_end(shelf: &ArchiveFile, nursery: &LiveService, is_old: bool) -> Value {
+    let [file, receipt] = ["a.ndjson", "receipt"].map(|name| shelf.folder.path().join(name));
+    let [file, receipt] = [&file, &receipt].map(|path| path.to_str().unwrap());
+    let ended = exported(shelf, &["-o", file, "--manifest", receipt]);
+    let through: String = shelf.one("SELECT covered_through FROM coverage");
+    let warning = format!(
+        "warning: the archive is complete up to {through} only; `trayscan sync {}` brings it up to date\n",
+        shelf.path.display()
+    );
+    assert_eq!(ended.stderr.contains(&warning), is_old, "{ended:?}");
+    assert_eq!(ended.stderr.contains("warning"), is_old, "{ended:?}");
+    let manifest: Value = serde_json::from_slice(&fs::read(receipt).unwrap()).unwrap();
+    assert_eq!(manifest["complete"], true);
+    assert_eq!(
+        manifest["warnings"].as_array().unwrap().len(),
+        usize::from(is_old)
+    );
+    let late = Batch::new("late").created_at(now() - 60);
+    nursery.state().put("late", late);
+    let mut command = trayscan(&["verify", file, "--manifest", receipt, "--service"]);
+    assert_equal(&command.service(nursery).output(), "up to the end");
+    nursery.state().items.remove("late");
+    manifest["request"].clone()
+}
+
+#[test]
+fn an_export_without_an_end_ends_where_the_archive_is_complete() {
+    let nursery = LiveService::start();
+    let days = (31..60).map(|day| now() - day * DAY);
+    nursery.state().fill("a", days);
+    for (clock, is_old) in [(-30 * DAY, true), (-DAY / 2, false)] {
+        nursery.state().clock = Some(clock);
+        let shelf = ArchiveFile::new();
+        shelf.complete(&nursery, &[]);
+        let request = exported_without_end(&shelf, &nursery, is_old);
+        let through: String = shelf.one("SELECT covered_through FROM coverage");
+        assert_eq!(request["end"], through);
+        assert_eq!(request["excludes_end"], false);
+
+        // One more batch was created while `sync` was running.
+        let created = second(&through) + 5;
+        let during = Batch::new("during").created(&date(created).replace('Z', ".550Z"));
+        nursery.state().put("during", during);
+        shelf.complete(&nursery, &[]);
+        let sql = "UPDATE coverage SET covered_through = ?1";
+        shelf.open().execute(sql, [&through]).unwrap();
+        let request = exported_without_end(&shelf, &nursery, is_old);
+        assert_eq!(request["end"], date(created + 1));
+        assert_eq!(request["excludes_end"], true);
+        nursery.state().items.remove("during");
+    }
+}
+
+#[test]
+fn summary_and_report_say_that_an_archive_is_old() {
+    let nursery = LiveService::start();
+    nursery.state().clock = Some(-30 * DAY);
+    nursery.state().fill("a", [now() - 40 * DAY]);
+    let shelf = ArchiveFile::new();
+    shelf.complete(&nursery, &[]);
+    let page = shelf.folder.path().join("a.html");
+    let page = page.to_str().unwrap();
+    for (args, has_page) in [(&["summary"][..], false), (&["report", "-o", page], true)] {
+        let run = |dates: &[&str]| {
+            let mut command = trayscan(args);
+            command.arg("--archive").arg(&shelf.path).args(dates);
+            command.output().expect(0).stderr
+        };
+        let warned = run(&[]);
+        assert!(
+            warned.contains("warning: the archive is complete up to "),
+            "{warned}"
+        );
+        if has_page {
+            let shown = fs::read_to_string(page).unwrap();
+            assert!(shown.contains("the archive is complete up to "), "{shown}");
+        }
+        let warned = run(&["--end", "today"]);
+        assert!(!warned.contains("complete up to"), "{warned}");
+        let end = date(now() - 31 * DAY);
+        let warned = run(&["--end", &end]);
+        assert!(!warned.contains("complete"), "{warned}");
     }
 }
 
