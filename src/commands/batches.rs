@@ -129,6 +129,7 @@ impl BatchRequest {
         BatchResult {
             batches,
             range: (&self.range).into(),
+            excludes_end: self.range.excludes_end,
             version,
             requests: source.stats.requests.get(),
             files,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::archive::Run;
 use crate::batch::range::{Range, written};
 use crate::export::manifest::ManifestFile;
+use crate::postgres::UpsertCounts;
 use crate::storage::Location;
 use crate::storage::output::Published;
 
@@ -15,6 +16,8 @@ use crate::storage::output::Published;
 pub(super) struct BatchResult {
     pub(super) batches: u64,
     pub(super) range: ResultRange,
+    /// Whether batches created in the second `end` are left out.
+    pub(super) excludes_end: bool,
     /// The API version; `None` for an archive.
     pub(super) version: Option<String>,
     pub(super) requests: u64,
@@ -66,6 +69,30 @@ impl ResultFile {
 }
 
 #[derive(Serialize)]
+pub(super) struct ExportResult {
+    #[serde(flatten)]
+    pub(super) result: BatchResult,
+    /// What became of the rows, if a table was written.
+    #[serde(flatten)]
+    pub(super) rows: Option<UpsertCounts>,
+    /// What became of the files, with `--only-changed`.
+    #[serde(flatten)]
+    pub(super) lake: Option<LakeCounts>,
+}
+
+/// The number of files in a lake by what happened to them.
+#[derive(Serialize)]
+pub(super) struct LakeCounts {
+    #[serde(rename = "files_rewritten")]
+    pub(super) rewritten: usize,
+    #[serde(rename = "files_removed")]
+    pub(super) removed: u64,
+    /// After the run.
+    #[serde(rename = "files_total")]
+    pub(super) total: usize,
+}
+
+#[derive(Serialize)]
 pub(super) struct SyncResult {
     #[serde(flatten)]
     result: BatchResult,
@@ -88,6 +115,7 @@ impl SyncResult {
                     start: run.range_start,
                     end: None,
                 },
+                excludes_end: false,
                 version: run.version,
                 requests,
                 files: vec![archive],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
@@ -27,8 +28,9 @@ const WRITING: &str = "write to the table";
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The number of rows by what happened to them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct UpsertCounts {
+    #[serde(rename = "new")]
     inserted: u64,
     changed: u64,
     unchanged: u64,

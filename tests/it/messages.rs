@@ -71,6 +71,7 @@ fn each_command_has_a_result() {
         json!({
             "batches": batches,
             "range": {"start": "2026-10-01T00:00:00Z", "end": "2026-11-01T00:00:00Z"},
+            "excludes_end": true,
             "version": "v2",
             "requests": 2,
             "files": [{"path": csv, "bytes": bytes(&csv)}],
@@ -80,6 +81,7 @@ fn each_command_has_a_result() {
     let stdout = result(&["export", "--sandbox", "-f", "ndjson"], 0);
     assert_eq!(stdout["files"], json!([]));
     assert_eq!(stdout["range"], json!({"start": null, "end": null}));
+    assert_eq!(stdout["excludes_end"], false);
 
     let synced = result(&["sync", "--sandbox", &db], 0);
     for (name, count) in [
@@ -112,6 +114,20 @@ fn each_command_has_a_result() {
         report["files"],
         json!([{"path": html, "bytes": bytes(&html)}])
     );
+
+    let lake = folder.name("lake/{year}/{month}.ndjson");
+    let update = ["export", "--archive", &db, "--only-changed", "-o", &lake];
+    let first = result(&update, 0);
+    let all = first["files"].as_array().unwrap().len();
+    assert!(all > 12, "{first}");
+    fs::remove_file(first["files"][0]["path"].as_str().unwrap()).unwrap();
+    let [second, third] = [result(&update, 0), result(&update, 0)];
+    for (result, rewritten) in [(first, all), (second, 1), (third, 0)] {
+        assert_eq!(result["files"].as_array().unwrap().len(), rewritten);
+        assert_eq!(result["files_rewritten"], rewritten, "{result}");
+        assert_eq!(result["files_removed"], 0, "{result}");
+        assert_eq!(result["files_total"], all, "{result}");
+    }
 
     let verified = result(&["verify", &csv, "--against", &csv], 0);
     assert_eq!(

@@ -18,7 +18,7 @@ use crate::cli::ExportArgs;
 use crate::commands::batches::{Received, stopped};
 use crate::commands::context::Context;
 use crate::commands::messages::count;
-use crate::commands::result::{BatchResult, ResultFile};
+use crate::commands::result::{BatchResult, ExportResult, LakeCounts, ResultFile};
 use crate::commands::source::{BatchPages, BatchSource};
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
@@ -153,7 +153,15 @@ fn up_to_date(
         count(manifest.batches, "batch", "batches"),
         count(manifest.files.len() as u64, "file", "files"),
     );
-    let result = batches.result(source, None, manifest.batches, Vec::new());
+    let result = ExportResult {
+        result: batches.result(source, None, manifest.batches, Vec::new()),
+        rows: None,
+        lake: Some(LakeCounts {
+            rewritten: 0,
+            removed: 0,
+            total: manifest.files.len(),
+        }),
+    };
     terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
 }
@@ -290,7 +298,7 @@ impl OpenOutputs {
         request: &ExportRequest,
         source: &BatchSource,
         known: Vec<String>,
-    ) -> anyhow::Result<(String, BatchResult)> {
+    ) -> anyhow::Result<(String, ExportResult)> {
         let destination = &request.destination;
         let storage = &self.storage.clone();
         let mut received = self.fetch(args, request, source).await?;
@@ -345,9 +353,17 @@ impl OpenOutputs {
             None => full_export(request, &received, &written, &report),
             Some(kept) => partial_export(request, source, &written, kept, removed, batches),
         };
-        let result = BatchResult {
-            batches,
-            ..received.result(ResultFile::of_export(&written))
+        let result = ExportResult {
+            result: BatchResult {
+                batches,
+                ..received.result(ResultFile::of_export(&written))
+            },
+            rows: report.counts.clone(),
+            lake: only_changed.then(|| LakeCounts {
+                rewritten: written.len(),
+                removed,
+                total: written.len() + kept.as_ref().map_or(0, Vec::len),
+            }),
         };
         if let (Some(draft), Some(digest)) = (self.manifest, digest) {
             let inputs = ManifestInputs {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::{Files, Service, csv, serving, spawn_export, wait_for_exit};
 use crate::database::{Database, shared};
 use crate::harness::{Running, Server};
@@ -44,6 +46,24 @@ fn a_role_that_quotes_all_names_loads_its_table_again() {
     service.load(&address, &[]);
     let last = service.load(&address, &[]);
     assert!(last.contains("(0 new, 0 changed, 1 unchanged)"), "{last}");
+}
+
+#[test]
+fn the_result_counts_the_rows() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    let before = serving(&[&[], &[]]);
+    let after = serving(&[&[], &[("comment", "\"new\"")], &[]]);
+    for (scripted, [new, changed, unchanged]) in [(before, [2, 0, 0]), (after, [1, 1, 1])] {
+        let service = Service::scripted(&scripted);
+        let last = service.load(&address, &["--message-format", "json"]);
+        let last: Value = serde_json::from_str(&last).unwrap();
+        let result = &last["result"];
+        assert_eq!(result["new"], new, "{last}");
+        assert_eq!(result["changed"], changed, "{last}");
+        assert_eq!(result["unchanged"], unchanged, "{last}");
+    }
 }
 
 #[test]
