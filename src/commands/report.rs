@@ -10,7 +10,8 @@ use super::messages::{count, figure_warnings};
 use super::result::ResultFile;
 use super::source::BatchSource;
 use super::{desktop, outputs, runtime};
-use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
+use crate::analysis::KnownSpan;
+use crate::analysis::report::{self, ReportData, ReportInfo};
 use crate::batch::{COLUMNS, SCANNED_BY, Zone};
 use crate::cli::ReportArgs;
 use crate::error::Failure;
@@ -147,7 +148,7 @@ async fn write_report(
     let mut output = storage.create(&request.location, Compression::None, args.no_clobber)?;
     let range = &request.batches.range;
     let available = source.available_range()?;
-    let span = ReportSpan::new(range, &available, request.created, settings.time_zone.value);
+    let span = KnownSpan::new(range, &available, request.created, settings.time_zone.value);
     let mut data = ReportData::new(args.step, span, args.emails);
     let left_behind = || request.location.left_behind(&storage);
     let received = request

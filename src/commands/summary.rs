@@ -10,6 +10,7 @@ use super::messages::{count, figure_warnings};
 use super::result::{BatchResult, ResultFile};
 use super::source::BatchSource;
 use super::{alarms, outputs, runtime};
+use crate::analysis::KnownSpan;
 use crate::analysis::summary::{self, SummaryData, TableStyle};
 use crate::cli::{FailOn, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::Failure;
@@ -138,7 +139,9 @@ async fn summarise(
     let written = match format {
         SummaryFormat::Table => {
             let range = source.limited(&request.range)?;
-            summary::table(&sums, newest, &range, zone, &style)
+            let available = source.available_range()?;
+            let span = KnownSpan::new(&range, &available, now, zone);
+            summary::table(&sums, newest, &range, &span, &style)
         }
         SummaryFormat::Json => summary::json(&sums, newest, &request.range, zone)?.into(),
         SummaryFormat::Csv => summary::csv(&sums)?.into(),

@@ -11,6 +11,9 @@ pub(crate) struct CropSummary {
     pub(crate) notes: Vec<String>,
     /// The name of the time zone of days and weeks.
     pub(crate) zone: &'static str,
+    /// The first second of the span that the figures are about, and the first one after it. `None` if it has no start, or if
+    /// it ends when the batches were requested.
+    pub(crate) bounds: [Option<i64>; 2],
 }
 
 impl CropSummary {

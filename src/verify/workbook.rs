@@ -3,7 +3,9 @@
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
+use crate::analysis::KnownSpan;
 use crate::analysis::summary::CropFigures;
+use crate::batch::range::Range;
 use crate::batch::{
     COEFFICIENT_OF_VARIATION, COLUMNS, CREATION_DATE, CROP_TYPE, GERMINATION_RATE, SEEDLING_SIZE,
     USABLE_RATE, WARNINGS,
@@ -28,7 +30,11 @@ pub(crate) fn read(
     each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
     let mut book = Workbook::open(bytes)?;
-    let mut figures = book.origin().map(|(now, zone)| CropFigures::new(now, zone));
+    let mut figures = book.origin().map(|origin| {
+        let all = Range::default();
+        let span = KnownSpan::new(&origin.range, &all, origin.asked, origin.zone);
+        CropFigures::new(span)
+    });
     let (mut columns, mut is_whole) = (None, true);
     let mut info = book.read(&mut |record| {
         columns = Some(record.columns);

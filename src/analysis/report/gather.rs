@@ -6,7 +6,7 @@ use super::losses::Losses;
 use super::parse::{BatchNumbers, SQUARES};
 use super::quality::Quality;
 use super::recent::RecentBatches;
-use super::span::ReportSpan;
+use crate::analysis::KnownSpan;
 use crate::analysis::judgement::History;
 use crate::analysis::statistics::{Figures, Measurements, Step};
 use crate::batch::digest::SetDigest;
@@ -17,7 +17,7 @@ use crate::pipeline::Sink;
 /// The data of a report. All times are those of the clock on the wall in `zone`.
 pub(crate) struct ReportData {
     pub(super) zone: Zone,
-    pub(super) span: ReportSpan,
+    pub(super) span: KnownSpan,
     pub(crate) history: History,
     /// By the place of the crop in the history.
     losses: Vec<Losses>,
@@ -34,15 +34,15 @@ pub(crate) struct ReportData {
 
 impl ReportData {
     /// With `has_emails`, texts may contain e-mail addresses.
-    pub(crate) fn new(step: Step, span: ReportSpan, has_emails: bool) -> Self {
+    pub(crate) fn new(step: Step, span: KnownSpan, has_emails: bool) -> Self {
         let columns: Vec<usize> = (0..COLUMNS.len()).collect();
         Self {
             zone: span.zone,
             span,
-            history: History::new(step, span.made),
+            history: History::new(step, span.made()),
             losses: Vec::new(),
-            recent: RecentBatches::new(step, span.made, has_emails),
-            quality: Quality::new(span.made, has_emails),
+            recent: RecentBatches::new(step, span.made(), has_emails),
+            quality: Quality::new(span.made(), has_emails),
             squares: vec![0; SQUARES * SQUARES],
             unmeasured: 0,
             rated: 0,

@@ -12,7 +12,6 @@ mod losses;
 mod parse;
 mod quality;
 mod recent;
-mod span;
 
 // The page and its sections.
 mod attention;
@@ -37,4 +36,3 @@ mod svg;
 
 pub(crate) use gather::ReportData;
 pub(crate) use page::{ReportInfo, render};
-pub(crate) use span::ReportSpan;

@@ -217,7 +217,7 @@ fn percent(metric: &Metric) -> String {
 /// Says when the newest batch was created.
 fn freshness(data: &ReportData) -> String {
     let scans = data.recent.scans();
-    let made = data.span.made;
+    let made = data.span.made();
     // A date in the future does not show how fresh the data is, so prefer the newest past batch.
     let past = scans.iter().find(|scan| scan.created <= made);
     let until = match (past, scans.first()) {
@@ -241,7 +241,7 @@ fn zone(data: &ReportData) -> String {
 }
 
 fn facts(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {
-    let generated = format!("{} {}", minute(data.span.made), data.zone.name());
+    let generated = format!("{} {}", minute(data.span.made()), data.zone.name());
     let mut rows = vec![
         ("Profile", info.profile.clone().unwrap_or_default()),
         ("Range", range_words(data, info)),
@@ -279,7 +279,7 @@ fn colophon(data: &ReportData, info: &ReportInfo) -> String {
         info.source,
         interface.unwrap_or_default(),
         range_words(data, info),
-        minute(data.span.made),
+        minute(data.span.made()),
         data.zone.name()
     )
 }

@@ -7,11 +7,13 @@ use std::borrow::Cow;
 use chrono::DateTime;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::analysis::Targets;
-use crate::analysis::judgement::{CropJudgement, History, LEAST_CHANGE, MIN_BATCHES, Verdict};
-use crate::analysis::statistics::{
-    Decimal, Figures, KeyPart, Measurements, Period, Step, two_digits,
+use crate::analysis::judgement::{
+    CropJudgement, History, LEAST_CHANGE, MIN_BATCHES, NewestStep, Verdict,
 };
+use crate::analysis::statistics::{
+    Decimal, Figures, KeyPart, Measurements, Step, two_digits,
+};
+use crate::analysis::{KnownSpan, Targets};
 use crate::batch::{Batch, COLUMNS, CROP_TYPE, FieldType, Timestamp, Values, Zone, is_number};
 use crate::formats::{CropName, CropRow, CropSummary};
 use crate::text::one_line;
@@ -27,17 +29,16 @@ pub(crate) struct CropFigures {
     /// Batches of crops beyond the limit.
     others: Figures,
     limit: usize,
-    zone: Zone,
+    span: KnownSpan,
 }
 
 impl CropFigures {
-    /// `now` is in seconds since 1970.
-    pub(crate) fn new(now: i64, zone: Zone) -> Self {
+    pub(crate) fn new(span: KnownSpan) -> Self {
         Self {
-            history: History::recent(Step::Week, zone.local(now)),
+            history: History::recent(Step::Week, span.made()),
             others: Figures::default(),
             limit: MAX_CROPS,
-            zone,
+            span,
         }
     }
 
@@ -58,7 +59,7 @@ impl CropFigures {
 
     fn add_measured(&mut self, name: &str, measurements: &Measurements) {
         let created = measurements.created.as_ref();
-        let created = created.map(|created| self.zone.local(created.second));
+        let created = created.map(|created| self.span.zone.local(created.second));
         let name = distinct_name(name);
         let crops = &self.history.crops;
         // Batches without a crop have an empty name, and always their own row.
@@ -72,7 +73,7 @@ impl CropFigures {
     }
 
     pub(crate) fn finish(self) -> CropSummary {
-        let targets = Targets::default();
+        let (targets, zone) = (Targets::default(), self.span.zone);
         let newest = self.history.judge(&targets);
         let mut total = Figures::default();
         let mut rows: Vec<(KeyPart, CropRow)> = Vec::new();
@@ -83,7 +84,7 @@ impl CropFigures {
                 name: key.map_or(CropName::Absent, |name| {
                     CropName::Named(one_line(name).into_owned())
                 }),
-                ..row(figures, judged, self.zone)
+                ..row(figures, judged, zone)
             };
             rows.push((KeyPart::Text(key.map(Into::into)), row));
         };
@@ -106,20 +107,21 @@ impl CropFigures {
             total.merge(&self.others);
             crops.push(CropRow {
                 name: CropName::Others,
-                ..row(&self.others, None, self.zone)
+                ..row(&self.others, None, zone)
             });
         }
-        let mut notes = notes(&total, newest.map(|newest| newest.period), self.zone);
+        let mut notes = notes(&total, newest.as_ref(), &self.span);
         if listed < crops.len() {
             notes.push(format!(
                 "There are too many crops for one table: the first {listed} that arrived are listed, and all others share a row."
             ));
         }
         CropSummary {
-            total: row(&total, None, self.zone),
+            total: row(&total, None, zone),
             crops,
             notes,
-            zone: self.zone.name(),
+            zone: zone.name(),
+            bounds: self.span.bounds(),
         }
     }
 }
@@ -182,7 +184,7 @@ fn day(second: i64) -> String {
     moment.format("%Y-%m-%d").to_string()
 }
 
-fn notes(total: &Figures, newest: Option<Period>, zone: Zone) -> Vec<String> {
+fn notes(total: &Figures, newest: Option<&NewestStep<'_>>, span: &KnownSpan) -> Vec<String> {
     let mut notes = vec![
         "Medians and quartiles of the batches in this workbook, each batch counted equally, rounded to two digits. Rates are in % of the cells of a tray, the gap is in points.".to_owned(),
     ];
@@ -192,8 +194,8 @@ fn notes(total: &Figures, newest: Option<Period>, zone: Zone) -> Vec<String> {
         "batches"
     };
     let batches = format!("{} {one_or_many}", total.batches);
-    let zone_name = zone.name();
-    let local = |moment: &Timestamp| day(zone.local(moment.second));
+    let zone_name = span.zone.name();
+    let local = |moment: &Timestamp| day(span.zone.local(moment.second));
     let dates = total.first.as_ref().zip(total.last.as_ref());
     notes.push(match dates {
         Some((first, last)) => format!(
@@ -203,13 +205,17 @@ fn notes(total: &Figures, newest: Option<Period>, zone: Zone) -> Vec<String> {
         ),
         None => format!("{batches}."),
     });
-    if let Some(week) = newest {
+    if let Some(newest) = newest {
+        let week = newest.period;
+        let share = span.share(week);
+        let share = share.map_or_else(String::new, |share| format!(", {share}"));
         notes.push(format!(
-            "Newest week: {}, {} to {} ({zone_name}). Change: its median usable rate compared with that of the previous four weeks, in points.",
+            "Newest week: {}, {} to {}{share} ({zone_name}). Change: its median usable rate compared with that of the previous four weeks, in points.",
             week.label(),
             day(week.first()),
             day(week.next().first() - 1),
         ));
+        notes.extend(newest.cut(span.start(), "weeks"));
         notes.push(format!(
             "Verdict: down or up from {LEAST_CHANGE} points and 3 standard errors; too few: fewer than {MIN_BATCHES} batches in the newest week or in the four before."
         ));

@@ -7,9 +7,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::fields::{FieldText, judgement, metrics, span};
 use super::sparkline::Scale;
+use crate::analysis::KnownSpan;
 use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, Verdict};
 use crate::analysis::statistics::{By, Group, GroupedFigures, two_digits};
-use crate::batch::Zone;
 use crate::batch::range::Range;
 use crate::formats::NO_CROP;
 use crate::terminal::{GAP, GridCell, push_row, push_styled, shorten};
@@ -58,7 +58,7 @@ pub(crate) fn table(
     grouped: &GroupedFigures,
     newest: Option<&NewestStep<'_>>,
     range: &Range,
-    zone: Zone,
+    span: &KnownSpan,
     options: &TableStyle,
 ) -> SummaryOutput {
     if grouped.groups.is_empty() {
@@ -92,7 +92,7 @@ pub(crate) fn table(
     }
     text.push('\n');
     let quiet = if options.color { QUIET } else { Style::new() };
-    for line in remarks(grouped, newest, range, zone, scale.as_ref(), &columns) {
+    for line in remarks(grouped, newest, range, span, scale.as_ref(), &columns) {
         for part in wrapped(&line, options.width.unwrap_or(usize::MAX)) {
             push_styled(&mut text, &part, quiet);
             text.push('\n');
@@ -317,7 +317,7 @@ fn remarks(
     grouped: &GroupedFigures,
     newest: Option<&NewestStep<'_>>,
     range: &Range,
-    zone: Zone,
+    known: &KnownSpan,
     scale: Option<&Scale>,
     columns: &[TableColumn],
 ) -> Vec<String> {
@@ -344,12 +344,13 @@ fn remarks(
     }
     let has_verdict = columns.iter().any(|column| column.title == VERDICT);
     if let Some(newest) = newest.filter(|_| has_verdict) {
+        let share = known.share(newest.period);
+        let share = share.map_or_else(String::new, |share| format!(", {share}"));
         remarks.push(format!(
-            "Newest week ({}): the median usable rate of each crop compared with its own previous four weeks; down or up from 2 points and 3 standard errors, too_few below {MIN_BATCHES} batches.",
+            "Newest week ({}{share}): the median usable rate of each crop compared with its own previous four weeks; down or up from 2 points and 3 standard errors, too_few below {MIN_BATCHES} batches.",
             newest.period.label()
         ));
-        let start = range.start.map(|start| zone.local(start));
-        remarks.extend(newest.cut(start, "weeks"));
+        remarks.extend(newest.cut(known.start(), "weeks"));
         remarks.extend(newest.later("weeks"));
     }
     let one_or_many = if figures.batches == 1 {

@@ -11,6 +11,7 @@ use super::lake::{self, LakeLock, LakePart, LakePlan, LakeUpdate};
 use super::manifest::ManifestInputs;
 use super::outcome::{format_notes, format_warnings, full_export, left_behind, partial_export};
 use super::request::{ExportRequest, csv_options};
+use crate::analysis::KnownSpan;
 use crate::analysis::summary::CropFigures;
 use crate::batch::digest::SetDigest;
 use crate::batch::range::written;
@@ -211,11 +212,12 @@ impl OpenOutputs {
         let options = writer_options(args, request, &info);
         let format = destination.format;
         let (now, zone) = (request.batches.now.timestamp(), request.batches.zone);
+        let span = KnownSpan::new(&range, &source.available_range()?, now, zone);
         let make_writer = move |output| {
             let writer = formats::new_writer(format, output, options.clone())?;
             Ok(match format {
                 Format::Xlsx => {
-                    let figures = CropFigures::new(now, zone);
+                    let figures = CropFigures::new(span);
                     Box::new(SummarisedWriter::new(writer, figures))
                 }
                 _ => writer,

@@ -15,3 +15,5 @@ const PROGRAM: &str = concat!("trayscan ", env!("CARGO_PKG_VERSION"));
 /// The sheet with figures, and the one that describes the export.
 const SUMMARY: &str = "Summary";
 const ABOUT: &str = "About";
+/// The labels of the bounds of the figures, if the range has them: the first second, and the first one after it.
+const BOUNDS: [&str; 2] = ["Figures from (UTC)", "Figures before (UTC)"];

@@ -28,7 +28,8 @@ use zip::ZipArchive;
 
 use super::PROGRAM;
 use super::summary::{SUMMARY_COLUMNS, SummaryCell, summary_cells};
-use super::{ABOUT, SUMMARY};
+use super::{ABOUT, BOUNDS, SUMMARY};
+use crate::batch::range::Range;
 use crate::batch::{
     BATCH_ID, COLUMNS, Column, FieldType, MEANINGS, PlainRow, Timestamp, Zone, column_bits,
     find_column, find_heading,
@@ -76,15 +77,22 @@ impl<R: Read + Seek> Workbook<R> {
         })
     }
 
-    /// Returns when the batches were requested, in seconds since 1970, and the time zone of the sheet `Summary`. `None` if
+    /// Returns what the sheet `Summary` was computed from, beside the batches. `None` if
     /// another version wrote it, which may have had other figures.
-    pub(crate) fn origin(&self) -> Option<(i64, Zone)> {
+    pub(crate) fn origin(&self) -> Option<SummaryOrigin> {
         let about = &self.about;
         let is_ours = about.writer.as_deref() == Some(PROGRAM);
-        let zone = about.zone.as_deref().filter(|_| is_ours);
-        about
-            .asked
-            .zip(zone.and_then(|zone| Zone::parse(zone).ok()))
+        let zone = about.zone.as_deref().filter(|_| is_ours)?;
+        let [start, past] = about.bounds;
+        Some(SummaryOrigin {
+            asked: about.asked?,
+            zone: Zone::parse(zone).ok()?,
+            range: Range {
+                start,
+                end: past,
+                excludes_end: past.is_some(),
+            },
+        })
     }
 
     /// Reads the batches.
@@ -543,6 +551,14 @@ fn catch_panic<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, Read
     }
 }
 
+/// What the sheet `Summary` was computed from, beside the batches.
+pub(crate) struct SummaryOrigin {
+    /// When the batches were requested, in seconds since 1970.
+    pub(crate) asked: i64,
+    pub(crate) zone: Zone,
+    pub(crate) range: Range,
+}
+
 /// What the sheet `About` says.
 #[derive(Default)]
 struct AboutFacts {
@@ -550,6 +566,8 @@ struct AboutFacts {
     /// When the batches were requested, in seconds since 1970.
     asked: Option<i64>,
     zone: Option<String>,
+    /// The bounds of the figures, in seconds since 1970.
+    bounds: [Option<i64>; 2],
     writer: Option<String>,
 }
 
@@ -572,6 +590,10 @@ impl AboutFacts {
                     about.asked = asked.map(|asked| asked.second);
                 }
                 ((_, 1), "Time zone") => about.zone = Some(as_text()),
+                ((_, 1), name) if BOUNDS.contains(&name) => {
+                    let bound = Timestamp::parse(&as_text()).map(|bound| bound.second);
+                    about.bounds[usize::from(name == BOUNDS[1])] = bound;
+                }
                 ((_, 1), "Written by") => about.writer = Some(as_text()),
                 _ => {}
             }

@@ -156,7 +156,7 @@ impl Xlsx {
                 export: &self.info,
                 version: outcome.version.unwrap_or_default(),
                 extracted: &self.extracted,
-                zone: outcome.summary.map(|summary| summary.zone),
+                summary: outcome.summary,
                 digest: outcome.digest,
                 columns: &self.fields.columns,
                 link_limit: self.limits.1,

@@ -142,8 +142,12 @@ fn verdicts_match_the_batches() {
             .as_str()
             .unwrap()
             .to_owned();
+        // The running week is not complete yet.
+        let share = format!("Newest week ({week}, ");
+        let share = table.split_once(&share).map(|(_, rest)| rest);
+        let is_running = share.is_some_and(|rest| rest[..30].contains(" 7 days so far): "));
         assert!(
-            table.contains(&format!("Newest week ({week}): ")),
+            is_running || table.contains(&format!("Newest week ({week}): ")),
             "{table}"
         );
 

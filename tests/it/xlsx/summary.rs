@@ -155,6 +155,65 @@ fn verdicts_are_those_of_the_summary() {
 }
 
 #[test]
+fn a_range_that_cuts_weeks_is_told_as_in_summary_and_report() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (path, page) = (at("a.xlsx"), at("a.html"));
+    let one = "Of the previous four weeks, only one is in this range.";
+    for (flags, share, cut) in [
+        (&["--period", "2026-10"][..], ", 6 of 7 days", ""),
+        (&["--start", "2026-10-25"], "", one),
+        (
+            &["--start", "2026-10-25", "--end", "2026-10-30"],
+            ", 5 of 7 days",
+            one,
+        ),
+        (
+            &["--start", "2026-10-28"],
+            ", 5 of 7 days",
+            "Of the previous four weeks, none is in this range.",
+        ),
+        (&[], "", ""),
+    ] {
+        run(&[&["export", "--sandbox", "-o", &path], flags].concat()).expect(0);
+        let sheet = read(&path).worksheet_range("Summary").unwrap();
+        let notes: Vec<String> = sheet.rows().map(|row| row[0].to_string()).collect();
+        let week = format!("Newest week: 2026-W44, 2026-10-26 to 2026-11-01{share} (UTC).");
+        assert!(
+            notes.iter().any(|note| note.starts_with(&week)),
+            "{notes:?}"
+        );
+        let found = notes
+            .iter()
+            .find(|note| note.starts_with("Of the previous"));
+        assert_eq!(found.map_or("", String::as_str), cut, "{flags:?}");
+        run(&["verify", &path]).expect(0);
+
+        let table = run(&[&["summary", "--sandbox"], flags].concat())
+            .expect(0)
+            .stdout;
+        assert!(
+            table.contains(&format!("Newest week (2026-W44{share}): ")),
+            "{table}"
+        );
+        let found = table
+            .lines()
+            .find(|line| line.starts_with("Of the previous"));
+        assert_eq!(found.unwrap_or_default(), cut, "{flags:?}");
+
+        run(&[&["report", "--sandbox", "-o", &page], flags].concat()).expect(0);
+        let shown = fs::read_to_string(&page).unwrap();
+        let week = format!("(26 October to 1 November 2026{share})");
+        assert!(shown.contains(&week), "{flags:?}");
+        assert_eq!(
+            shown.contains("Of the previous four weeks"),
+            !cut.is_empty()
+        );
+        assert!(shown.contains(cut), "{flags:?}");
+    }
+}
+
+#[test]
 fn without_batches_it_says_so() {
     let book = Book::of(&[], &[]);
     let sheet = book.sheet("Summary");

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::analysis::statistics::{By, Groups};
-use crate::batch::range::written;
+use crate::batch::range::{Range, written};
 
 const DAY: i64 = 86_400;
 const WEEK: i64 = 7 * DAY;
@@ -19,8 +19,13 @@ fn batch(crop: &str, created: i64, usable: &str) -> Batch {
     Batch::read(&text).batch.expect("a batch")
 }
 
+/// All dates.
+fn all(now: i64, zone: Zone) -> KnownSpan {
+    KnownSpan::new(&Range::default(), &Range::default(), now, zone)
+}
+
 fn summary(batches: &[Batch]) -> CropSummary {
-    let mut figures = CropFigures::new(NOW, Zone::UTC);
+    let mut figures = CropFigures::new(all(NOW, Zone::UTC));
     for batch in batches {
         figures.add(batch);
     }
@@ -108,7 +113,7 @@ fn dates_in_the_future_do_not_change_a_verdict_in_any_order() {
     batches.push(batch("Leek", now + DAY, "\"61.00\""));
     batches.push(batch("Leek", MONDAY + 1000 * WEEK, "\"80.00\""));
     for _ in 0..2 {
-        let mut figures = CropFigures::new(now, Zone::UTC);
+        let mut figures = CropFigures::new(all(now, Zone::UTC));
         for batch in &batches {
             figures.add(batch);
         }
@@ -121,13 +126,48 @@ fn dates_in_the_future_do_not_change_a_verdict_in_any_order() {
 #[test]
 fn days_and_weeks_are_those_of_the_time_zone() {
     let zone = Zone::parse("Pacific/Auckland").expect("a zone");
-    let mut figures = CropFigures::new(NOW, zone);
+    let mut figures = CropFigures::new(all(NOW, zone));
     // Still Sunday in UTC, but Monday there.
     figures.add(&batch("Leek", MONDAY - 3600, "null"));
     let summary = figures.finish();
     assert_eq!(summary.crops[0].first.as_deref(), Some("2026-05-04"));
     assert!(summary.notes[2].contains("2026-W19"), "{:?}", summary.notes);
     assert!(summary.notes[2].contains("(Pacific/Auckland)"));
+}
+
+#[test]
+fn a_range_that_cuts_weeks_is_told() {
+    for (start, end, share, cut) in [
+        (None, None, "", ""),
+        (Some(MONDAY - 4 * WEEK), None, "", ""),
+        (
+            Some(MONDAY - WEEK - DAY),
+            Some(MONDAY + 3 * DAY),
+            ", 3 of 7 days",
+            "Of the previous four weeks, only two are in this range.",
+        ),
+        (
+            Some(MONDAY + 1),
+            None,
+            ", not quite 7 days",
+            "Of the previous four weeks, none is in this range.",
+        ),
+    ] {
+        let range = Range {
+            start,
+            end,
+            excludes_end: true,
+        };
+        let now = MONDAY + 3 * WEEK;
+        let mut figures =
+            CropFigures::new(KnownSpan::new(&range, &Range::default(), now, Zone::UTC));
+        figures.add(&batch("Leek", MONDAY, "null"));
+        let notes = figures.finish().notes;
+        let week = format!("Newest week: 2026-W19, 2026-05-04 to 2026-05-10{share} (UTC).");
+        assert!(notes[2].starts_with(&week), "{notes:?}");
+        assert_eq!(notes[3] == cut, !cut.is_empty(), "{notes:?}");
+        assert_eq!(notes.len(), if cut.is_empty() { 4 } else { 5 });
+    }
 }
 
 #[test]
@@ -139,7 +179,7 @@ fn no_batches_have_no_rows() {
 
 #[test]
 fn crops_beyond_the_limit_share_a_row() {
-    let mut figures = CropFigures::new(NOW, Zone::UTC);
+    let mut figures = CropFigures::new(all(NOW, Zone::UTC));
     figures.limit = 2;
     for (crop, rate) in [
         ("b", "\"10.00\""),
@@ -177,7 +217,7 @@ fn crops_beyond_the_limit_share_a_row() {
 
 #[test]
 fn many_crops_and_weeks_need_little_memory() {
-    let mut figures = CropFigures::new(NOW, Zone::UTC);
+    let mut figures = CropFigures::new(all(NOW, Zone::UTC));
     for number in 0..20_000 {
         figures.add(&batch(
             &number.to_string(),
@@ -186,7 +226,7 @@ fn many_crops_and_weeks_need_little_memory() {
         ));
     }
     assert_eq!(figures.history.crops.len(), MAX_CROPS);
-    let mut figures = CropFigures::new(NOW, Zone::UTC);
+    let mut figures = CropFigures::new(all(NOW, Zone::UTC));
     for week in (0..10_000).rev() {
         for crop in ["a", "b"] {
             figures.add(&batch(crop, MONDAY - week / 2 * WEEK, "\"80.00\""));
@@ -243,7 +283,7 @@ proptest! {
             let created = MONDAY + week * WEEK + i64::from(*day) * DAY;
             batch(["a", "B", ""][*crop], created, &rate)
         }).collect();
-        let mut figures = CropFigures::new(NOW, Zone::UTC);
+        let mut figures = CropFigures::new(all(NOW, Zone::UTC));
         let mut groups = Groups::new(vec![By::CropType]);
         let mut history = History::new(Step::Week, NOW);
         for batch in &batches {

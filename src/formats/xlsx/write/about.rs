@@ -5,10 +5,11 @@ use rust_xlsxwriter::{Format, FormatAlign, Workbook, Worksheet, XlsxError};
 use super::escapes::escape;
 use super::styles::{CellStyles, Style, heading, prepare_printing};
 use crate::batch::digest::{self, SetDigest};
+use crate::batch::range::written;
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
-use crate::formats::ExportInfo;
 use crate::formats::xlsx::excel_date::excel_date;
-use crate::formats::xlsx::{ABOUT, PROGRAM};
+use crate::formats::xlsx::{ABOUT, BOUNDS, PROGRAM};
+use crate::formats::{CropSummary, ExportInfo};
 
 /// What the sheet says about the export.
 pub(super) struct AboutInfo<'a> {
@@ -16,8 +17,8 @@ pub(super) struct AboutInfo<'a> {
     /// The version of the interface; empty if unknown.
     pub(super) version: &'a str,
     pub(super) extracted: &'a str,
-    /// The time zone of the figures, if there are any.
-    pub(super) zone: Option<&'a str>,
+    /// The figures, if there are any.
+    pub(super) summary: Option<&'a CropSummary>,
     pub(super) digest: Option<&'a SetDigest>,
     pub(super) columns: &'a [usize],
     /// The most links of one sheet, and the number of links that were written as plain text for that reason.
@@ -50,7 +51,13 @@ pub(super) fn write(
     if let Some(moment) = excel_date(info.extracted) {
         about.number("Asked (UTC)", moment.days, styles.get(Style::Second))?;
     }
-    about.text("Time zone", info.zone.unwrap_or_default(), styles)?;
+    if let Some(summary) = info.summary {
+        about.text("Time zone", summary.zone, styles)?;
+        // As text: spreadsheets have no dates before 1900.
+        for (label, bound) in BOUNDS.iter().zip(summary.bounds) {
+            about.text(label, &bound.map(written).unwrap_or_default(), styles)?;
+        }
+    }
     if let Some(digest) = info.digest {
         // No disk can store more than 15 digits of batches.
         #[allow(clippy::cast_precision_loss)]

@@ -1,24 +1,25 @@
-//! The time span of the report: how much of a step is in it.
+//! The time span of the figures: how much of a step is in it. `summary`, `report` and workbooks share it.
 
-use crate::analysis::statistics::{Period, Step};
+use super::statistics::{Period, Step};
 use crate::batch::Zone;
 use crate::batch::range::Range;
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
-/// The span for which all batches are known, in the time of the clock on the wall in `zone`.
+/// The span for which all batches are known.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReportSpan {
-    pub(super) zone: Zone,
+pub(crate) struct KnownSpan {
+    pub(crate) zone: Zone,
+    /// In seconds since 1970, like the other times.
     start: Option<i64>,
     /// The first second after the span.
     past: i64,
-    /// When the report is generated. Later dates are in the future.
-    pub(super) made: i64,
+    /// When the batches were requested. Later dates are in the future.
+    made: i64,
 }
 
-impl ReportSpan {
+impl KnownSpan {
     /// `archived` is the range that the archive covers.
     pub(crate) fn new(range: &Range, archived: &Range, made: i64, zone: Zone) -> Self {
         let past = |range: &Range| {
@@ -27,29 +28,39 @@ impl ReportSpan {
         };
         let ends = [past(range), past(archived), Some(made)];
         let past = ends.into_iter().flatten().min().unwrap_or(made);
-        let start = range.start.max(archived.start);
         Self {
             zone,
-            start: start.map(|start| zone.local(start)),
-            past: zone.local(past),
-            made: zone.local(made),
+            start: range.start.max(archived.start),
+            past,
+            made,
         }
     }
 
-    /// Returns the start of the span, if it has one.
-    pub(super) fn start(&self) -> Option<i64> {
-        self.start
+    /// Returns the bounds in seconds since 1970: the start, and the first second after the span unless that is when the
+    /// batches were requested.
+    pub(crate) fn bounds(&self) -> [Option<i64>; 2] {
+        [self.start, Some(self.past).filter(|past| *past < self.made)]
+    }
+
+    /// Returns the start of the span, if it has one, by the clock on the wall.
+    pub(crate) fn start(&self) -> Option<i64> {
+        self.start.map(|start| self.zone.local(start))
+    }
+
+    /// Returns when the batches were requested, by the clock on the wall.
+    pub(crate) fn made(&self) -> i64 {
+        self.zone.local(self.made)
     }
 
     fn is_running(&self, period: Period) -> bool {
-        period.next().first() > self.made
+        period.next().first() > self.made()
     }
 
     /// Returns how much of `period` is in the span, such as `3 of 7 days so far`. `None` if all of it is.
-    pub(super) fn share(&self, period: Period) -> Option<String> {
+    pub(crate) fn share(&self, period: Period) -> Option<String> {
         let (first, next) = (period.first(), period.next().first());
-        let from = self.start.map_or(first, |start| start.max(first));
-        let past = next.min(self.past);
+        let from = self.start().map_or(first, |start| start.max(first));
+        let past = next.min(self.zone.local(self.past));
         if (from, past) == (first, next) {
             return None;
         }
@@ -150,7 +161,7 @@ mod tests {
                 Some("0 of 7 days"),
             ),
         ] {
-            let span = ReportSpan::new(&range, &archived, made, Zone::UTC);
+            let span = KnownSpan::new(&range, &archived, made, Zone::UTC);
             let period = step.period(at);
             assert_eq!(
                 span.share(period).as_deref(),
@@ -165,8 +176,8 @@ mod tests {
         let all = Range::default();
         let made = second("2026-06-10T22:30:00Z");
         let amsterdam = Zone::parse("Europe/Amsterdam").expect("a zone");
-        let span = ReportSpan::new(&all, &all, made, amsterdam);
-        let today = Step::Day.period(span.made);
+        let span = KnownSpan::new(&all, &all, made, amsterdam);
+        let today = Step::Day.period(span.made());
         assert_eq!(today.label(), "2026-06-11");
         assert_eq!(span.share(today).as_deref(), Some("1 of 24 hours so far"));
     }
