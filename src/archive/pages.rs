@@ -199,8 +199,10 @@ impl ArchivePages<'_> {
         let why = format!("row {row}{name}: {}", text::brief(&flaw.to_string()));
         if !self.lenient {
             let path = self.archive.path.display();
-            return Err(Failure::new(Kind::Protocol, format!("`{path}`, {why}"))
-                .hint("`--lenient` keeps such a batch, and only skips one without an id"));
+            let message = format!("`{path}` has an invalid batch, kept by `sync --lenient`: {why}");
+            return Err(Failure::new(Kind::Protocol, message).hint(
+                "add `--lenient`, which keeps such a batch, and only skips one without an id",
+            ));
         }
         self.findings.flawed += 1;
         self.findings.skipped += u64::from(batch.is_none());

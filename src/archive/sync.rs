@@ -325,7 +325,14 @@ impl Sync<'_> {
                 );
                 parts.extend(halves);
             } else {
-                log::warn!("{} remains a gap: {failure}", window.describe());
+                let window_name = window.describe();
+                if self.coverage.missing(&window).is_empty() {
+                    log::warn!(
+                        "{window_name} is a gap again: {failure}; `--lenient` keeps such a batch"
+                    );
+                } else {
+                    log::warn!("{window_name} remains a gap: {failure}");
+                }
                 search.gaps += 1;
                 self.broken.get_or_insert(failure);
                 // It may have been complete before.

@@ -71,6 +71,8 @@ pub(crate) struct SyncArgs {
     pub(crate) wait: Option<Duration>,
 
     /// Keep invalid batches as received, with null columns, instead of failing
+    ///
+    /// Later runs, and exports from the archive, then need `--lenient`, too, as long as the archive has such a batch.
     #[arg(long, conflicts_with = "listing")]
     pub(crate) lenient: bool,
 

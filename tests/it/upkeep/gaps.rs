@@ -196,6 +196,41 @@ fn lenient_stores_invalid_batches() {
 }
 
 #[test]
+fn later_runs_and_exports_need_lenient_too() {
+    let nursery = LiveService::start();
+    let days = (1..=20).map(|day| now() - day * DAY);
+    nursery.state().fill("a", days);
+    nursery
+        .state()
+        .edit("a0002", "number_of_images", "\"twelve\"");
+    let shelf = ArchiveFile::new();
+    shelf.complete(&nursery, &["--lenient"]);
+    let read = |command: &str, flags: &[&str]| {
+        let mut command = crate::harness::trayscan(&[command, "--archive"]);
+        command.arg(&shelf.path).args(flags).output()
+    };
+    for command in ["export", "summary"] {
+        let error = read(command, &["--message-format", "json"])
+            .expect(7)
+            .error();
+        let message = error["message"].as_str().unwrap();
+        let words = "has an invalid batch, kept by `sync --lenient`: row 18 (`a0002`): ";
+        assert!(message.contains(words), "{error}");
+        assert!(!message.contains("service"), "{error}");
+        let hint = error["hint"].as_str().unwrap();
+        assert!(hint.starts_with("add `--lenient`"), "{error}");
+        read(command, &["--lenient"]).expect(0);
+    }
+    let ended = shelf.sync(&nursery, &[]).expect(7);
+    assert!(ended.stderr.contains(" is a gap again: "), "{ended:?}");
+    assert!(!ended.stderr.contains("remains a gap"), "{ended:?}");
+    // It was not complete before this run either.
+    let ended = shelf.sync(&nursery, &[]).expect(7);
+    assert!(ended.stderr.contains(" remains a gap: "), "{ended:?}");
+    shelf.complete(&nursery, &["--lenient"]);
+}
+
+#[test]
 fn the_next_run_continues_where_the_service_failed() {
     for (order, workers) in [
         (Order::OldestFirst, "1"),
