@@ -117,6 +117,8 @@ const WORDS: [(&str, Unit, bool); 10] = [
 pub(crate) enum Problem {
     /// A time without its offset from UTC.
     NoOffset,
+    /// A fraction of a second; the time without it.
+    Fraction(String),
     /// A week that its year does not have; the year and its number of weeks.
     NoSuchWeek(i32, u32),
     /// A quarter that no year has; the year.
@@ -187,6 +189,7 @@ impl Problem {
     pub(super) fn reason(&self) -> Option<String> {
         match self {
             Self::NoOffset => Some("it must have a time zone".to_owned()),
+            Self::Fraction(_) => Some("fractions of a second are not possible here".to_owned()),
             Self::NoSuchWeek(year, weeks) => Some(format!("{year} has {weeks} weeks")),
             Self::NoSuchQuarter(_) => Some("a year has 4 quarters".to_owned()),
             Self::NoSuchMonth => Some("a year has 12 months".to_owned()),
@@ -209,6 +212,7 @@ impl Problem {
                 format!("its weeks are {year:04}-W01 to {year:04}-W{weeks}")
             }
             Self::NoSuchQuarter(year) => format!("write {year:04}-Q1 to {year:04}-Q4"),
+            Self::Fraction(right) => format!("write `{}`", spelled(right)),
             Self::Misspelt(right) => format!("did you mean `{right}`?"),
             Self::NoPeriod(NotPeriod::Age) => {
                 format!("to select everything since then, use `--start {word}`")
@@ -370,6 +374,12 @@ fn second(word: &str) -> Result<DateTime<Utc>, Problem> {
         .split_at_checked("YYYY-MM-DDTHH:MM:SS".len())
         .ok_or(Problem::Unknown)?;
     let second = whole_second(moment).ok_or(Problem::Unknown)?;
+    if let Some(fraction) = zone.strip_prefix('.') {
+        let zone = fraction.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        if fraction.len() > zone.len() && (zone == "Z" || offset(zone).is_some()) {
+            return Err(Problem::Fraction(format!("{moment}{zone}")));
+        }
+    }
     let offset = match zone {
         "" => return Err(Problem::NoOffset),
         "Z" => 0,

@@ -286,6 +286,16 @@ mod tests {
             let expected = format!("`--start` is `{word}`; {expected}: use one of these forms");
             assert!(refused.starts_with(&expected), "{refused}");
         }
+        for (word, right) in [
+            ("2026-10-01T09:31:30.550Z", "2026-10-01T09:31:30Z"),
+            ("2026-10-01T09:31:30.5+02:00", "2026-10-01T09:31:30+02:00"),
+        ] {
+            let refused = told(Range::parse(Some(word), None, clock("UTC")));
+            let expected = format!(
+                "`--start` is `{word}`; fractions of a second are not possible here: write `--start {right}`; otherwise, "
+            );
+            assert!(refused.starts_with(&expected), "{refused}");
+        }
         for (word, expected) in [
             (
                 "7d",

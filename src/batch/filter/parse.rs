@@ -5,7 +5,7 @@ use super::joins;
 use super::mistakes::{self, Spelling, mistake};
 use super::names::field;
 use super::wanted::{Wanted, WantedList};
-use crate::batch::date::{self, Clock};
+use crate::batch::date::{self, Clock, Problem};
 use crate::batch::timestamp::Timestamp;
 use crate::batch::{COLUMNS, FieldType, is_number};
 use crate::error::Failure;
@@ -101,12 +101,18 @@ fn read_value(value: &str, spelling: &Spelling<'_>, clock: Clock) -> Result<Want
         }
         FieldType::Integer | FieldType::Decimal => Err(spelling.no_number(value)),
         // A fraction of a second, as the service writes it.
-        FieldType::Date => match Timestamp::parse(value) {
-            Some(instant) => Ok(Wanted::Instant(instant)),
-            None => date::parse(value, clock)
-                .map(Wanted::of_date)
-                .map_err(|problem| spelling.no_date(value, &problem)),
-        },
+        FieldType::Date => {
+            match Timestamp::parse(value) {
+                Some(instant) => Ok(Wanted::Instant(instant)),
+                None => date::parse(value, clock)
+                    .map(Wanted::of_date)
+                    .map_err(|problem| match problem {
+                        // It is possible in UTC.
+                        Problem::Fraction(_) => spelling.no_date(value, &Problem::Unknown),
+                        problem => spelling.no_date(value, &problem),
+                    }),
+            }
+        }
     }
 }
 
