@@ -83,8 +83,9 @@ fn plan(
     let (source, api) = BatchSource::check(context, archive)?;
     let lock = destination.lake_folder();
     let _lock = lock.as_deref().map(LakeLock::take).transpose()?;
-    let exists = existing(context, args, request, storage)?;
-    let manifest_exists = manifest.map(|path| existing_manifest(path, args, destination, storage));
+    let (exists, is_up_to_date) = existing(context, args, request, storage)?;
+    let manifest_exists =
+        manifest.map(|path| existing_manifest(path, args, destination, is_up_to_date, storage));
     let fields = request.fields.columns.iter();
     Ok(ExportPlan {
         dry_run: true,
@@ -109,18 +110,20 @@ fn plan(
     })
 }
 
-/// Says what is at the destination; fails if it cannot be written.
+/// Says what is at the destination, and whether `--only-changed` would leave everything as it is; fails if it cannot be
+/// written.
 fn existing(
     context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
     storage: &Storage,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<(String, bool)> {
     let destination = &request.destination;
     formats::check_options(destination.format, &csv_options(&args.output))?;
     if let Location::Table(_) = &destination.place {
         context.settings()?.client_options()?;
-        return Ok("not looked up; rows would be added and updated by batch_id".to_owned());
+        let exists = "not looked up; rows would be added and updated by batch_id";
+        return Ok((exists.to_owned(), false));
     }
     if let Some(template) = &destination.template {
         return existing_files(context, args, request, template, storage);
@@ -129,20 +132,20 @@ fn existing(
     if let (Format::Sqlite, Location::File(path)) = (destination.format, &destination.place) {
         refuse_sidecars(path)?;
     }
-    Ok(describe(existing))
+    Ok((describe(existing), false))
 }
 
-/// Says what is in the folder of a partitioned export.
+/// Says what is in the folder of a partitioned export, and whether `--only-changed` would leave everything as it is.
 fn existing_files(
     context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
     template: &Template,
     storage: &Storage,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<(String, bool)> {
     PartitionedWriter::check(template, storage)?;
     if let Location::Object(_) = &request.destination.place {
-        return Ok(describe(Existing::Unknown));
+        return Ok((describe(Existing::Unknown), false));
     }
     if args.output.only_changed {
         return changed_files(context, args, request, storage);
@@ -151,7 +154,7 @@ fn existing_files(
     let lake = Lake::find(Path::new(&template.text())).ok().flatten();
     let files = lake.map_or_else(Vec::new, |lake| lake.files(storage).unwrap_or_default());
     if files.is_empty() {
-        return Ok("no file with such a name".to_owned());
+        return Ok(("no file with such a name".to_owned(), false));
     }
     let files = count(files.len() as u64, "file", "files");
     let then = if args.output.no_clobber {
@@ -159,40 +162,41 @@ fn existing_files(
     } else {
         "those of the selected batches would be replaced"
     };
-    Ok(format!("{files} with such a name; {then}"))
+    Ok((format!("{files} with such a name; {then}"), false))
 }
 
-/// Says which files `--only-changed` would rewrite.
+/// Says which files `--only-changed` would rewrite, and whether there are none.
 fn changed_files(
     context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
     storage: &Storage,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<(String, bool)> {
     let source = BatchSource::open(context, args.source.archive.as_deref())?;
     let unfinished = lake::unfinished_files(&request.destination, true, storage)?;
     let files = |files: usize| count(files as u64, "file", "files");
-    Ok(
-        match LakePlan::new(args, request, &source, &unfinished, storage)? {
-            LakePlan::UpToDate(manifest) => {
-                format!("{}; nothing has changed", files(manifest.files.len()))
+    let plan = LakePlan::new(args, request, &source, &unfinished, storage)?;
+    let is_up_to_date = matches!(plan, LakePlan::UpToDate(_));
+    let exists = match plan {
+        LakePlan::UpToDate(manifest) => {
+            format!("{}; nothing has changed", files(manifest.files.len()))
+        }
+        LakePlan::Update(update) => format!(
+            "{} would be rewritten, and {} kept",
+            files(update.part.names.len()),
+            thousands(update.part.kept.len() as u64)
+        ),
+        LakePlan::Everything { known } => format!(
+            "{} of an earlier run; all files would be written{}",
+            files(known.len()),
+            if known.is_empty() {
+                ""
+            } else {
+                ", and earlier ones without batches removed"
             }
-            LakePlan::Update(update) => format!(
-                "{} would be rewritten, and {} kept",
-                files(update.part.names.len()),
-                thousands(update.part.kept.len() as u64)
-            ),
-            LakePlan::Everything { known } => format!(
-                "{} of an earlier run; all files would be written{}",
-                files(known.len()),
-                if known.is_empty() {
-                    ""
-                } else {
-                    ", and earlier ones without batches removed"
-                }
-            ),
-        },
-    )
+        ),
+    };
+    Ok((exists, is_up_to_date))
 }
 
 /// Says what is at the name of the manifest; fails if it cannot be written.
@@ -200,6 +204,7 @@ fn existing_manifest(
     path: &Path,
     args: &ExportArgs,
     destination: &Destination,
+    is_up_to_date: bool,
     storage: &Storage,
 ) -> Result<String, Failure> {
     let location = Location::new(Some(path))?;
@@ -210,9 +215,14 @@ fn existing_manifest(
         check_folder(path)?;
         return Ok(describe(Existing::Nothing));
     }
-    storage
-        .check(&location, args.output.no_clobber)
-        .map(describe)
+    let existing = storage.check(&location, args.output.no_clobber)?;
+    Ok(match existing {
+        Existing::File(bytes) if is_up_to_date => {
+            let bytes = count(bytes, "byte", "bytes");
+            format!("a file of {bytes}, which would stay as it is")
+        }
+        existing => describe(existing),
+    })
 }
 
 fn describe(existing: Existing) -> String {
@@ -222,7 +232,7 @@ fn describe(existing: Existing) -> String {
             let bytes = count(bytes, "byte", "bytes");
             format!("a file of {bytes}, which would be replaced")
         }
-        Existing::Stream => "written as the batches arrive".to_owned(),
+        Existing::Stream => "not a file; batches would be written to it as they arrive".to_owned(),
         Existing::Unknown => "not looked up".to_owned(),
     }
 }

@@ -154,10 +154,13 @@ fn a_dry_run_says_what_exists() {
         exists(&["-o", "old.csv"]),
         "a file of 3 bytes, which would be replaced"
     );
-    assert_eq!(exists(&[]), "written as the batches arrive");
+    assert_eq!(
+        exists(&[]),
+        "not a file; batches would be written to it as they arrive"
+    );
     assert_eq!(
         exists(&["-o", "/dev/null", "-f", "csv"]),
-        "written as the batches arrive"
+        "not a file; batches would be written to it as they arrive"
     );
     assert_eq!(run(&["sync", "a.db"]).code, Some(0));
     let lake = [
@@ -171,8 +174,22 @@ fn a_dry_run_says_what_exists() {
     assert!(!folder.path().join("lake").exists());
     assert_eq!(run(&[&["export"], &lake[..]].concat()).code, Some(0));
     assert!(exists(&lake).ends_with("nothing has changed"));
+    let manifest = || {
+        let planned = run(&[&["export", "--dry-run"], &lake[..]].concat());
+        planned.stdout
+    };
+    assert!(
+        manifest().contains("which would stay as it is"),
+        "{}",
+        manifest()
+    );
     fs::remove_file(folder.path().join("lake/2025.csv")).unwrap();
     assert_eq!(exists(&lake), "1 file would be rewritten, and 3 kept");
+    assert!(
+        manifest().contains("which would be replaced"),
+        "{}",
+        manifest()
+    );
     assert!(exists(&["-o", "lake/{year}.csv"]).starts_with("3 files with such a name"));
     assert!(!folder.path().join("lake/2025.csv").exists());
 }
