@@ -126,6 +126,8 @@ impl ConditionResult {
             self.holds += 1;
         }
         match batch.typed(self.condition.column) {
+            // It is no help to name it.
+            Some(value) if value.is_empty() => {}
             Some(value) => self.nearest.add(&self.condition.test, &value, effort),
             None => self.nulls += 1,
         }
@@ -172,11 +174,34 @@ impl ConditionResult {
             {
                 Some(format!("{field} is always {}", quoted(&values)))
             }
-            1 => Some(format!("the nearest {field} is {}", quoted(&values))),
-            _ => Some(format!(
-                "the nearest values of {field} are {}",
-                quoted(&values)
+            1 => Some(format!(
+                "the nearest {field} is {}{}",
+                quoted(&values),
+                self.decimal_advice()
             )),
+            _ => Some(format!(
+                "the nearest values of {field} are {}{}",
+                quoted(&values),
+                self.decimal_advice()
+            )),
+        }
+    }
+
+    /// Says how to write a decimal, if a list looks like one with a comma, such as `80,5`.
+    fn decimal_advice(&self) -> String {
+        let Test::AnyOf(wanted) = &self.condition.test else {
+            return String::new();
+        };
+        let is_whole = |number: &String| number.bytes().all(|byte| byte.is_ascii_digit());
+        match &wanted.written[..] {
+            [Wanted::Number(whole), Wanted::Number(fraction)]
+                if COLUMNS[self.condition.column].kind == FieldType::Decimal
+                    && is_whole(whole)
+                    && is_whole(fraction) =>
+            {
+                format!(" (a comma separates values; a decimal is written {whole}.{fraction})")
+            }
+            _ => String::new(),
         }
     }
 }
@@ -324,7 +349,7 @@ mod tests {
     }
 
     /// A condition, the values that its field had, and what is told.
-    const NEAREST: [(&str, &str, &str); 15] = [
+    const NEAREST: [(&str, &str, &str); 19] = [
         (
             "crop_type=tomato",
             CROPS,
@@ -336,6 +361,11 @@ mod tests {
             "did you mean `Leek`, `Tomato`? `=` distinguishes upper and lower case, `~` does not",
         ),
         ("crop_type=Leak", CROPS, "the nearest crop_type is `Leek`"),
+        (
+            "crop_type=Nix",
+            "\"\" \"Leek\"",
+            "the nearest crop_type is `Leek`",
+        ),
         (
             "crop_type=Tomatoe",
             CROPS,
@@ -351,6 +381,21 @@ mod tests {
             "avg_germination_rate=10",
             RATES,
             "the nearest values of avg_germination_rate are `9.50`, `87.50`",
+        ),
+        (
+            "avg_germination_rate=80,5",
+            RATES,
+            "the nearest values of avg_germination_rate are `9.50`, `87.50` (a comma separates values; a decimal is written 80.5)",
+        ),
+        (
+            "avg_germination_rate=80.5,5",
+            RATES,
+            "the nearest values of avg_germination_rate are `9.50`, `87.50`",
+        ),
+        (
+            "number_of_images=80,5",
+            "1 2",
+            "the nearest number_of_images is `2`",
         ),
         (
             "avg_germination_rate>90",
