@@ -65,6 +65,11 @@ impl ConfigDocument {
         &self.path
     }
 
+    /// Returns whether the file is the one that is read without `--config`.
+    pub(crate) fn has_default_path(&self) -> bool {
+        file::default_path().as_ref() == Some(&self.path)
+    }
+
     /// Returns the name of the profile to change, which need not exist.
     pub(crate) fn profile_name(&self, requested: Option<&str>) -> Result<String, Failure> {
         let name = requested.or(self.file.default_profile.as_deref());
@@ -320,11 +325,12 @@ fn find_first(table: &Table, path: &mut Vec<String>, first: &mut Option<(isize, 
 }
 
 fn no_profile(name: &str, names: &[&str]) -> Failure {
+    let quoted = text::for_shell(name);
     let hint = match text::nearest(name, names.iter().copied()) {
-        _ if names.is_empty() => format!("create it with `trayscan login --profile {name}`"),
+        _ if names.is_empty() => format!("create it with `trayscan login --profile {quoted}`"),
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!(
-            "available profiles: {}; `trayscan login --profile {name}` creates it",
+            "available profiles: {}; `trayscan login --profile {quoted}` creates it",
             names.join(", ")
         ),
     };

@@ -15,6 +15,7 @@ use crate::client::certificates::CertificateFile;
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials};
 use crate::error::Failure;
 use crate::secret::Secret;
+use crate::text;
 
 /// The settings given as flags and as variables.
 #[derive(Clone, Debug, Default)]
@@ -173,7 +174,8 @@ impl Settings {
             let failure = missing("the base URL of the service", "base_url");
             return Err(match self.other_profiles.first() {
                 Some(other) => failure.hint(format!(
-                    "the config file has no profile `default`; use another with `--profile {other}`, or set `default_profile`; available profiles: {}",
+                    "the config file has no profile `default`; use another with `--profile {}`, or set `default_profile`; available profiles: {}",
+                    text::for_shell(other),
                     self.other_profiles.join(", ")
                 )),
                 None => failure,

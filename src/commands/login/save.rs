@@ -10,6 +10,7 @@ use crate::config::{self, ConfigDocument, Origin, SecretSource, Settings};
 use crate::error::Failure;
 use crate::secret::Secret;
 use crate::storage::{PrivateFile, Storage};
+use crate::text::{self, for_shell};
 
 /// A profile that is ready to be saved.
 pub(super) struct NewProfile {
@@ -97,10 +98,7 @@ impl NewProfile {
             (Some(path), Some(_)) => format!(" and the secret in `{path}`"),
             _ => String::new(),
         };
-        let usage = match document.default_profile() {
-            Some(default) if default == name => String::new(),
-            _ => format!("; use it with `--profile {name}`"),
-        };
+        let usage = usage(&document, &name);
         let message = format!("saved the profile `{name}` in `{config}`{place}{usage}");
         let changed = document.text()?.map(|text| PrivateFile {
             path: document.path().to_owned(),
@@ -131,6 +129,20 @@ impl NewProfile {
         }
         document.set_missing_default_profile(&self.name);
         Ok(document)
+    }
+}
+
+/// Says which flags select the profile, if it needs any.
+fn usage(document: &ConfigDocument, name: &str) -> String {
+    let config = (!document.has_default_path()).then(|| {
+        let path = document.path().to_string_lossy();
+        format!("--config {}", for_shell(&path))
+    });
+    let is_default = document.default_profile() == Some(name);
+    let profile = (!is_default).then(|| format!("--profile {}", for_shell(name)));
+    match text::join(config.into_iter().chain(profile), " ").as_str() {
+        "" => String::new(),
+        flags => format!("; use it with `{flags}`"),
     }
 }
 

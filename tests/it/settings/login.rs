@@ -279,6 +279,33 @@ fn settings_that_were_given_are_saved() {
 }
 
 #[test]
+fn the_flags_that_select_a_profile_can_be_pasted() {
+    let (server, home) = (server(), Home::empty());
+    login(&home, &access(&server), SECRET).expect(0);
+    for (flags, usage) in [
+        (
+            &["--profile", "Näme 1"][..],
+            "; use it with `--profile 'Näme 1'`\n",
+        ),
+        (
+            &["--config", "new dir/c.toml"],
+            "; use it with `--config 'new dir/c.toml'`\n",
+        ),
+        (
+            &["--config", "new dir/c.toml", "--profile", "two"],
+            "; use it with `--config 'new dir/c.toml' --profile two`\n",
+        ),
+    ] {
+        let given: Vec<&str> = flags.to_vec();
+        let all = access(&server);
+        let all: Vec<&str> = all.iter().map(String::as_str).chain(given).collect();
+        let ended = login(&home, &all, SECRET).expect(0);
+        assert!(ended.stderr.ends_with(usage), "{ended:?}");
+        fetched(&fetch(&home).args(flags).output());
+    }
+}
+
+#[test]
 fn plain_http_to_another_machine_is_saved_as_allowed() {
     // Not a loopback address, although it leads to this machine.
     let args = ["serve", "--listen", "0.0.0.0:0", "--format", "json"];
