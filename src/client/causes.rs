@@ -63,6 +63,25 @@ pub(super) fn is_not_http(error: &(dyn Error + 'static)) -> bool {
     causes.any(hyper::Error::is_parse)
 }
 
+/// Returns whether the other side closed or reset the connection instead of an answer.
+pub(super) fn is_closed(error: &(dyn Error + 'static)) -> bool {
+    anyhow::Chain::new(error).any(|cause| {
+        let hyper = cause.downcast_ref::<hyper::Error>();
+        let mut io = cause.downcast_ref::<io::Error>();
+        // One may wrap another, which is not in the chain.
+        while let Some(error) = io {
+            if matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+            ) {
+                return true;
+            }
+            io = error.get_ref().and_then(|inner| inner.downcast_ref());
+        }
+        hyper.is_some_and(hyper::Error::is_incomplete_message)
+    })
+}
+
 /// Returns whether the service certainly did not process a request over HTTP/2 (RFC 9113, section 8.7): it
 /// closed the connection without an error, or refused the stream.
 pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {

@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use super::base_url::BaseUrl;
-use super::causes::{TlsProblem, is_not_http, root};
-use super::error::{Fault, LostConnection, ProxyRefusal, TlsFailure};
+use super::causes::{TlsProblem, is_closed, is_not_http, root};
+use super::error::{Fault, LostConnection, ProxyRefusal, TlsFailure, WrongScheme};
 use super::proxy::ProxyServer;
 use super::sniff::{speaks_http, speaks_tls};
 use super::tunnel;
@@ -34,6 +34,9 @@ pub(super) async fn classify(
             what,
             cause,
             variable: None,
+            scheme: is_plain
+                .then_some(WrongScheme::Http)
+                .filter(|_| is_closed(&error)),
         });
     }
     // Through a tunnel, TLS with the service fails with an I/O error; every other error is the proxy's.
@@ -58,10 +61,14 @@ pub(super) async fn classify(
     }
     let Some(proxy) = proxy else {
         let what = format!("cannot connect to {target}");
+        let is_https = base_url.is_https();
         return Fault::Connection(LostConnection {
             what,
             cause,
             variable: None,
+            scheme: is_https
+                .then_some(WrongScheme::Https)
+                .filter(|_| is_closed(&error)),
         });
     };
     // The proxy was reached, but refused the tunnel.
@@ -80,5 +87,6 @@ pub(super) async fn classify(
         what,
         cause,
         variable: Some(variable),
+        scheme: None,
     })
 }

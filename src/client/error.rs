@@ -193,6 +193,26 @@ impl ServiceError {
                 let hint = format!("check {}, or unset it", lost.variable.unwrap_or_default());
                 return ("the service cannot be reached".to_owned(), hint);
             }
+            (
+                Fault::Connection(LostConnection {
+                    scheme: Some(WrongScheme::Https),
+                    ..
+                }),
+                _,
+            ) => (
+                "the service cannot be reached",
+                "the port may not speak TLS: is the address http:// instead of https://? Otherwise check the network, or try again later",
+            ),
+            (
+                Fault::Connection(LostConnection {
+                    scheme: Some(WrongScheme::Http),
+                    ..
+                }),
+                _,
+            ) => (
+                "the service cannot be reached",
+                "the port may expect TLS: is the address https:// instead of http://? Otherwise check the network, or try again later",
+            ),
             (Fault::Connection(_), _) => (
                 "the service cannot be reached",
                 "check the base URL (https or http, host, port) and the network, or try again later",
@@ -314,6 +334,15 @@ pub(crate) struct LostConnection {
     pub(super) cause: Box<dyn Error + Send + Sync>,
     /// The variable that names the proxy, if that cannot be reached.
     pub(super) variable: Option<&'static str>,
+    /// The scheme of the base URL, if that may be wrong: the service closed the connection instead of an answer.
+    pub(super) scheme: Option<WrongScheme>,
+}
+
+/// The scheme of a base URL that should perhaps be the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WrongScheme {
+    Http,
+    Https,
 }
 
 /// A proxy that refused the connection.

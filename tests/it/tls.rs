@@ -220,6 +220,37 @@ fn a_service_without_tls_or_with_an_old_version_is_reported_at_once() {
     }
 }
 
+/// Servers of some languages close the connection instead of an answer.
+#[test]
+fn a_connection_that_is_closed_may_be_of_the_other_scheme() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+        }
+    });
+    for (scheme, hint) in [
+        (
+            "https",
+            "the port may not speak TLS: is the address http:// instead of https://?",
+        ),
+        (
+            "http",
+            "the port may expect TLS: is the address https:// instead of http://?",
+        ),
+    ] {
+        let url = format!("{scheme}://{address}");
+        let mut command = trayscan(&["export", "--base-url", &url, "--retries", "1"]);
+        command
+            .args(["--retry-wait", "0s"])
+            .env("TRAYSCAN_CLIENT_ID", "client")
+            .env("TRAYSCAN_CLIENT_SECRET", "hunter2");
+        let ended = command.output().expect(5);
+        assert!(ended.stderr.contains(hint), "{ended:?}");
+    }
+}
+
 /// Runs `command` with a retry that would be noticed, and asserts that it ends with code 13 and these words, once.
 #[track_caller]
 fn assert_wrong_scheme(command: &str, url: &str, words: &str) {
