@@ -188,6 +188,20 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
+/// Describes how long something took or is ago, for people: in the largest unit that is exact, or that has ten or more.
+pub(crate) fn long_time(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [
+        (86_400, "day", "days"),
+        (3600, "hour", "hours"),
+        (60, "minute", "minutes"),
+    ];
+    let fits = |unit: u64| seconds >= 10 * unit || seconds > 0 && seconds.is_multiple_of(unit);
+    let unit = units.into_iter().find(|(unit, ..)| fits(*unit));
+    let (unit, one, many) = unit.unwrap_or((1, "second", "seconds"));
+    count(seconds / unit, one, many)
+}
+
 /// Parses `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them. The error says what a valid value is.
 pub(crate) fn duration(word: &str) -> Result<Duration, String> {
     let parsed = humantime::parse_duration(word)
@@ -201,6 +215,25 @@ pub(crate) fn duration(word: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_time_is_told_in_one_unit() {
+        for (seconds, text) in [
+            (0, "0 seconds"),
+            (1, "1 second"),
+            (90, "90 seconds"),
+            (120, "2 minutes"),
+            (3600, "1 hour"),
+            (9600, "160 minutes"),
+            (26 * 3600, "26 hours"),
+            (86_400, "1 day"),
+            (7 * 86_400, "7 days"),
+            (2 * 86_400 + 3600, "49 hours"),
+            (30 * 86_400 + 26 * 60 + 6, "30 days"),
+        ] {
+            assert_eq!(long_time(Duration::from_secs(seconds)), text);
+        }
+    }
 
     #[test]
     fn numbers_have_commas() {

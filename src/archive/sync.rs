@@ -21,6 +21,7 @@ use crate::error::{Failure, Kind};
 use crate::fetch::{self, DataIssues, FetchedWindow, Pages, ReceivedPages};
 use crate::secret::conceal;
 use crate::terminal::Stats;
+use crate::text;
 
 /// The minimum time between commits. It is also a multiple of the time that the last commit took.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
@@ -472,7 +473,7 @@ impl Sync<'_> {
         self.has_clock = true;
         if ahead.unsigned_abs() > CLOCK_TOLERANCE.unsigned_abs() {
             let which = if ahead < 0 { "ahead of" } else { "behind" };
-            let apart = humantime::format_duration(Duration::from_secs(ahead.unsigned_abs()));
+            let apart = text::long_time(Duration::from_secs(ahead.unsigned_abs()));
             log::warn!(
                 "the clock of this machine is {apart} {which} the service's; the archive uses the earlier one"
             );

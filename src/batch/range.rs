@@ -128,13 +128,18 @@ impl Range {
     /// Describes the range for people.
     pub(crate) fn describe(&self) -> String {
         const DAY: i64 = 86_400;
-        // A period is described by its last day, or by its last second if days begin at another time than in UTC.
-        let end = self.end.map(|end| match self.excludes_end {
-            true if end % DAY == 0 => written(end - 1)[..10].to_owned(),
-            true => written(end - 1),
-            false => written(end),
-        });
-        match (self.start.map(written), end) {
+        let is_midnight = |second: i64| second % DAY == 0;
+        let has_days = self.excludes_end
+            && self.start.is_none_or(is_midnight)
+            && self.end.is_some_and(is_midnight);
+        // Periods of UTC are described by their days, others by their seconds.
+        let has_days = has_days && !self.is_empty();
+        let date = |second: i64| {
+            let length = if has_days { 10 } else { 20 };
+            written(second)[..length].to_owned()
+        };
+        let end = self.end.map(|end| date(end - i64::from(self.excludes_end)));
+        match (self.start.map(date), end) {
             (Some(start), Some(_)) if self.is_empty() => format!("an empty range at {start}"),
             (None, None) => "all dates".to_owned(),
             (Some(start), None) => format!("since {start}"),
@@ -207,9 +212,18 @@ mod tests {
     #[test]
     fn a_range_is_described_in_utc() {
         for (range, text) in [
+            (period("2026-W18", "UTC"), "2026-04-27 through 2026-05-03"),
             (
-                period("2026-W18", "UTC"),
-                "2026-04-27T00:00:00Z through 2026-05-03",
+                range("2026-04-27T06:00:00Z", "2026-05-03", "UTC").expect("a range"),
+                "2026-04-27T06:00:00Z through 2026-05-03T23:59:59Z",
+            ),
+            (
+                range("2026-04-27", "2026-05-03T06:00:00Z", "UTC").expect("a range"),
+                "2026-04-27T00:00:00Z through 2026-05-03T06:00:00Z",
+            ),
+            (
+                Range::parse(None, Some("2026-05-03"), clock("UTC")).expect("a range"),
+                "through 2026-05-03",
             ),
             (
                 period("2026-05", "America/New_York"),

@@ -31,10 +31,13 @@ pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> 
     };
     let absent = absent.map(|missing| format!("{fields} {missing}"));
     let flawed = (lenient && issues.flawed > 0).then(|| {
+        let skipped = match issues.skipped {
+            0 => String::new(),
+            skipped => format!(" ({} skipped: no valid batch_id)", thousands(skipped)),
+        };
         format!(
-            "{} the interface ({} skipped: no valid batch_id); the first: {}",
+            "{} the interface{skipped}; the first: {}",
             count(issues.flawed, "batch breaks", "batches break"),
-            thousands(issues.skipped),
             issues.example.as_deref().unwrap_or_default(),
         )
     });

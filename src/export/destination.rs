@@ -101,11 +101,12 @@ impl Destination {
         };
         check_flags(args, format)?;
         if format.needs_file() && compression != Compression::None {
-            let name = format.name();
-            return Err(
-                usage(format!("`{}`: {name} is not compressed", path.display()))
-                    .hint("remove .gz or .zst"),
-            );
+            let why = match format {
+                Format::Sqlite => "a database cannot be compressed".to_owned(),
+                _ => format!("{} is already compressed", format.name()),
+            };
+            let message = format!("`{}`: {why}", path.display());
+            return Err(usage(message).hint("remove .gz or .zst"));
         }
         Ok(made(place, Template::parse(&path)?, format, compression))
     }

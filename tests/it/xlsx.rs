@@ -201,7 +201,7 @@ fn it_needs_a_file_and_is_not_compressed() {
             &["-f", "xlsx"][..],
             "xlsx cannot be written to standard output",
         ),
-        (&["-o", "a.xlsx.gz"], "xlsx is not compressed"),
+        (&["-o", "a.xlsx.gz"], "xlsx is already compressed"),
         (&["-o", "a.ods"], "`-o batches.xlsx`"),
         (&["-o", "a.xlsx", "--excel"], "`--excel` is for csv and tsv"),
     ] {

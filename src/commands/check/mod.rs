@@ -348,7 +348,7 @@ fn report_clock(results: &mut CheckResults, clock: Option<SystemTime>) -> anyhow
         return results.ok("clock", "the same as the clock of the service");
     }
     let which = if ours > theirs { "ahead of" } else { "behind" };
-    let difference = humantime::format_duration(Duration::from_secs(seconds));
+    let difference = text::long_time(Duration::from_secs(seconds));
     log::warn!(
         "the clock of this machine is {difference} {which} that of the service; relative dates are off by as much"
     );

@@ -100,9 +100,14 @@ pub(super) fn format_warnings(report: &WriterReport, destination: &Destination) 
             "text cell contains",
             "text cells contain",
         );
-        warnings.push(format!(
-            "{cells} control characters that {format} cannot store; they are written as escapes such as \\u{{1}}"
-        ));
+        warnings.push(match &destination.place {
+            Location::Table(_) => format!(
+                "{cells} the character U+0000, which PostgreSQL cannot store; it is written as the escape \\u{{0}}"
+            ),
+            _ => format!(
+                "{cells} control characters that {format} cannot store; they are written as escapes such as \\u{{1}}"
+            ),
+        });
     }
     warnings
 }

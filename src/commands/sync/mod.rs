@@ -199,15 +199,14 @@ fn stopped(failure: Failure, run: &Run, is_through: bool, args: &SyncArgs) -> an
     if run.added + run.changed + run.unchanged == 0 {
         return failure.into();
     }
-    let next = if is_through {
-        "everything else is up to date"
+    let counts = describe_counts(run);
+    anyhow::Error::new(failure).context(if is_through {
+        format!("a gap is left; everything else is up to date in `{path}` ({counts})")
     } else {
-        "the next run continues from there"
-    };
-    anyhow::Error::new(failure).context(format!(
-        "the run did not finish; `{path}` keeps what was received ({}), and {next}",
-        describe_counts(run)
-    ))
+        format!(
+            "the run did not finish; `{path}` keeps what was received ({counts}), and the next run continues from there"
+        )
+    })
 }
 
 fn print_warnings(report: &SyncReport, lenient: bool) {

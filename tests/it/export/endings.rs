@@ -190,7 +190,7 @@ fn the_last_line_summarises_the_run() {
         (
             &[],
             &["--api", "v1", "--start", "1999", "--end", "1999"],
-            "0 batches (1999-01-01T00:00:00Z through 1999-12-31, v1, 2 requests)",
+            "0 batches (1999-01-01 through 1999-12-31, v1, 2 requests)",
         ),
     ] {
         let server = with(options, &[]);

@@ -95,7 +95,7 @@ fn nulls_and_hostile_text_round_trip() {
     let ended = service.export(&address, &["--manifest", &files.at("m.json")]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // Two texts with U+0000 or its escape, each in three known fields and an unknown one.
-    let note = "8 text cells contain control characters that postgres cannot store";
+    let note = "8 text cells contain the character U+0000, which PostgreSQL cannot store; it is written as the escape \\u{0}";
     assert!(ended.stderr.contains(note), "{ended:?}");
 
     let rows = database.sql(&name, "select json_agg(b order by batch_id) from batches b");

@@ -120,10 +120,7 @@ fn an_empty_summary_says_so() {
     let ended = run(&nothing);
     assert_eq!(
         (ended.code, ended.stdout.as_str()),
-        (
-            Some(0),
-            "no batches (2020-01-01T00:00:00Z through 2020-12-31)\n"
-        )
+        (Some(0), "no batches (2020-01-01 through 2020-12-31)\n")
     );
     assert!(
         ended.stderr.contains("0 batches in 0 groups ("),

@@ -49,7 +49,7 @@ fn an_old_archive_is_an_alarm() {
     };
     move_end("-2 hours");
     let before = shelf.state();
-    assert_alarm(&shelf, "1h", "ago; `--max-age` is 1h");
+    assert_alarm(&shelf, "1h", "ago; `--max-age` is 1 hour");
     assert_no_alarm(&shelf, "3h");
     assert!(shelf.state() == before);
     // A clock was wrong. Nothing would notice for years that runs fail.

@@ -364,3 +364,14 @@ fn the_sandbox_can_be_the_service() {
     assert_eq!(run(&["export", "--sandbox", "-o", &path]).code, Some(0));
     assert_equal(&verify(&[&path, "--service", "--sandbox"]), "sandbox");
 }
+
+#[test]
+fn an_archive_of_the_sandbox_is_of_the_same_service() {
+    let folder = Folder::new();
+    let [path, receipt, archive] = ["a.csv", "m.json", "a.db"].map(|name| folder.at(name));
+    run(&["export", "--sandbox", "-o", &path, "--manifest", &receipt]).expect(0);
+    run(&["sync", "--sandbox", &archive]).expect(0);
+    let ended = verify(&[&path, "--manifest", &receipt, "--archive", &archive]);
+    assert_equal(&ended, "both are of the sandbox");
+    assert!(!ended.stderr.contains("the manifest is from"), "{ended:?}");
+}

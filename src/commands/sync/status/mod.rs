@@ -19,6 +19,7 @@ use crate::cli::ListFormat;
 use crate::commands::messages::count;
 use crate::error::{Failure, Kind};
 use crate::terminal;
+use crate::text::long_time;
 
 /// Prints the status of the archive at `path`. Fails if it is not complete up to `max_age` ago.
 pub(super) fn run(
@@ -91,9 +92,10 @@ fn outdated(end: i64, max_age: Duration, now: i64) -> Option<String> {
         return None;
     }
     let (end, is_past) = (written(end), end < now);
-    let [age, max_age] = [age, max_age].map(humantime::format_duration);
+    let [age, max_age] = [age, max_age].map(long_time);
+    let more = if age == max_age { "more than " } else { "" };
     Some(if is_past {
-        format!("it is complete through {end}, which is {age} ago; `--max-age` is {max_age}")
+        format!("it is complete through {end}, which is {more}{age} ago; `--max-age` is {max_age}")
     } else {
         format!(
             "it is marked as complete through {end}, which is {age} in the future; a clock was wrong"
