@@ -20,7 +20,7 @@ mod session;
 // One request and its response.
 mod body;
 mod buffers;
-pub(crate) mod request;
+mod request;
 
 // What went wrong: the error, why a connection failed, and what the service said.
 pub(crate) mod causes;

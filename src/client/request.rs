@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use reqwest::header::{self, HeaderMap, HeaderValue};
+use reqwest::header::{self, HeaderValue};
 use reqwest::{Certificate, Client, Method, Proxy, RequestBuilder, StatusCode, redirect};
 use tokio::time::timeout_at;
 use url::Url;
@@ -19,6 +19,7 @@ use super::error::{Fault, ProxyRefusal, ServiceError, TlsFailure};
 use super::options::ClientOptions;
 use super::proxy::{ProxyServer, Route};
 use super::redact;
+use super::retry::{retry_after, service_clock};
 use super::sniff::speaks_tls;
 use crate::batch::json::split::ParseError;
 use crate::error::{Failure, Kind};
@@ -510,8 +511,7 @@ impl Response {
 
     /// Returns the time on the service's clock, from the `Date` header.
     pub(crate) fn date(&self) -> Option<SystemTime> {
-        let date = self.inner.headers().get(header::DATE)?.to_str().ok()?;
-        httpdate::parse_http_date(date).ok()
+        service_clock(self.inner.headers())
     }
 
     /// Returns the target of a redirect; fails if it leaves the service.
@@ -574,15 +574,4 @@ impl Response {
             redirected: self.redirected.clone(),
         })
     }
-}
-
-/// Parses `Retry-After`, in seconds or as a date.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Too many digits are a long time.
-        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }

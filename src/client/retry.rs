@@ -1,7 +1,9 @@
 //! Retries: the loop, whether to retry, and how long to wait.
 
 use std::fmt::Display;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{self, HeaderMap, HeaderName};
 
 use super::error::{Fault, ServiceError};
 use crate::terminal::{self, Stats};
@@ -126,6 +128,28 @@ impl Attempts {
         ));
         Some(wait)
     }
+}
+
+/// Parses `Retry-After`, in seconds or as a date. A date is one on the clock of the service, which `Date` shows.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Too many digits are a long time.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let until = http_date(headers, header::RETRY_AFTER)?;
+    let now = service_clock(headers).unwrap_or_else(SystemTime::now);
+    Some(until.duration_since(now).unwrap_or_default())
+}
+
+/// Returns the time on the service's clock, from the `Date` header.
+pub(super) fn service_clock(headers: &HeaderMap) -> Option<SystemTime> {
+    http_date(headers, header::DATE)
+}
+
+fn http_date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    let text = headers.get(name)?.to_str().ok()?;
+    httpdate::parse_http_date(text.trim()).ok()
 }
 
 #[cfg(test)]
@@ -289,5 +313,26 @@ mod tests {
             ..POLICY
         };
         assert_eq!(never.wait(status(503, None).retry_hint(), 1, 0.5), None);
+    }
+
+    #[test]
+    fn a_date_to_wait_for_is_one_of_the_clock_of_the_service() {
+        let now = SystemTime::now();
+        let wait = |sent: Option<SystemTime>, until: SystemTime| {
+            let dates = [(header::DATE, sent), (header::RETRY_AFTER, Some(until))];
+            let dates = dates.into_iter().filter_map(|(name, date)| {
+                let date = httpdate::fmt_http_date(date?);
+                Some((name, date.parse().expect("a date")))
+            });
+            retry_after(&HeaderMap::from_iter(dates)).expect("a wait")
+        };
+        let (hour, three) = (Duration::from_secs(3600), Duration::from_secs(3));
+        for clock in [now + hour, now - hour, now] {
+            assert_eq!(wait(Some(clock), clock + three), three);
+            assert_eq!(wait(Some(clock), clock - three), Duration::ZERO);
+        }
+        // Without `Date`, our own clock is all there is.
+        let alone = wait(None, now + hour);
+        assert!(alone > hour - three && alone <= hour, "{alone:?}");
     }
 }

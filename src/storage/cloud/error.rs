@@ -14,8 +14,8 @@ use object_store::Error;
 
 use super::address::ObjectAddress;
 use crate::client::causes::{TlsProblem, root};
-use crate::client::request::retry_after;
 use crate::client::retry::RetryHint;
+use crate::client::retry::retry_after;
 use crate::text;
 
 /// Stores reject requests if the clocks differ by more than this.
