@@ -9,6 +9,12 @@ use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 
 const DAY: i64 = 86_400;
+/// The units that a filter may compare instead of seconds.
+const UNITS: [(i64, &str); 3] = [(60, "minutes"), (3600, "hours"), (DAY, "days")];
+/// How far away to look for a batch in a filter that compares seconds: within the same minute, on one side at least.
+const FEW_SECONDS: i64 = 6;
+/// Longer than any unit.
+const YEARS: i64 = 1000 * DAY;
 
 pub(super) async fn probe(
     prober: &mut Prober,
@@ -18,8 +24,8 @@ pub(super) async fn probe(
     let mut ranges = Ranges {
         prober,
         version,
-        whole: sample.most_isolated(SampledBatch::is_whole),
-        partial: sample.most_isolated(|batch| !batch.is_whole()),
+        whole: choose(sample, SampledBatch::is_whole),
+        partial: choose(sample, |batch| !batch.is_whole()),
     };
     let (field, offset) = ranges.field_and_offset().await;
     // Bounds are only meaningful if the creation date is compared.
@@ -116,41 +122,99 @@ impl Ranges<'_> {
         evidence: &mut Vec<String>,
     ) -> Result<String, String> {
         if !check_contains(listing, batch, evidence)? {
-            return Ok(self.another_field(batch, evidence).await);
+            return self.another_field(batch, evidence).await;
         }
         let outside = |seen: &&SampledBatch| !(first..=last).contains(&seen.second());
         let outside_batches: Vec<&SampledBatch> = listing.batches.iter().filter(outside).collect();
-        if !outside_batches.is_empty() {
-            let count = batches(outside_batches.len());
-            evidence.push(format!("{count} of them were created outside that range"));
-            let day = |second: i64| second.div_euclid(DAY);
-            let days = day(first)..=day(last);
-            let same_day = outside_batches
-                .iter()
-                .all(|seen| days.contains(&day(seen.second())));
-            let other_day = (first - 3 * DAY, last - 2 * DAY);
+        if outside_batches.is_empty() {
+            return self.unit(batch, evidence).await;
+        }
+        let count = batches(outside_batches.len());
+        evidence.push(format!("{count} of them were created outside that range"));
+        let all = |is: &dyn Fn(i64) -> bool| outside_batches.iter().all(|seen| is(seen.second()));
+        let shared = UNITS.iter().position(|(unit, _)| {
+            let units = first.div_euclid(*unit)..=last.div_euclid(*unit);
+            all(&|second| units.contains(&second.div_euclid(*unit)))
+        });
+        let is_near = all(&|second| (first - DAY..=last + DAY).contains(&second));
+        let units = match shared {
+            Some(smallest) => &UNITS[smallest..],
+            // Days of another time zone.
+            None if is_near => &UNITS[UNITS.len() - 1..],
+            None => &[],
+        };
+        match self.larger_unit(batch, units, evidence).await? {
+            Some(unit) if shared.is_some() => Ok(by_unit(unit)),
+            Some(_) => Err("batches created up to a day away are returned too".to_owned()),
             // All batches may be of one day.
-            return Ok(
-                if same_day && !self.contains(batch, other_day, evidence).await? {
-                    "compares batch_creation_date, by whole days".to_owned()
-                } else {
-                    "does not compare batch_creation_date: other batches are returned too"
-                        .to_owned()
-                },
-            );
+            None => Ok(
+                "does not compare batch_creation_date: other batches are returned too".to_owned(),
+            ),
         }
-        // With a single batch, a service that ignores dates would pass so far.
-        if self
-            .contains(batch, (first - 10, first - 5), evidence)
+    }
+
+    /// Finds out which unit is compared, if a range of a few seconds returns only batches that were created in it.
+    ///
+    /// With a single batch, a service that ignores dates would pass so far.
+    async fn unit(
+        &mut self,
+        batch: &SampledBatch,
+        evidence: &mut Vec<String>,
+    ) -> Result<String, String> {
+        if !self.is_beside(batch, FEW_SECONDS, evidence).await? {
+            return Ok(CREATED.to_owned());
+        }
+        if let Some(unit) = self.larger_unit(batch, &UNITS, evidence).await? {
+            return Ok(by_unit(unit));
+        }
+        let second = batch.second();
+        for range in [before(second, YEARS), after(second, YEARS)] {
+            if !self.contains(batch, range, evidence).await? {
+                return Err(
+                    "the batch is returned for other days, but not for any dates".to_owned(),
+                );
+            }
+        }
+        Ok("compares nothing: a batch is returned for any dates".to_owned())
+    }
+
+    /// Returns the name of the first of `units` for which ranges beside the batch do not return it. `None` if there is none.
+    async fn larger_unit(
+        &mut self,
+        batch: &SampledBatch,
+        units: &[(i64, &'static str)],
+        evidence: &mut Vec<String>,
+    ) -> Result<Option<&'static str>, String> {
+        for (unit, name) in units {
+            if !self.is_beside(batch, 2 * unit, evidence).await? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether the service returns `batch` for a range `distance` seconds before or after it.
+    async fn is_beside(
+        &mut self,
+        batch: &SampledBatch,
+        distance: i64,
+        evidence: &mut Vec<String>,
+    ) -> Result<bool, String> {
+        let second = batch.second();
+        Ok(self
+            .contains(batch, before(second, distance), evidence)
             .await?
-        {
-            return Ok("compares nothing: a batch is returned for any dates".to_owned());
-        }
-        Ok(CREATED.to_owned())
+            || self
+                .contains(batch, after(second, distance), evidence)
+                .await?)
     }
 
     /// Tries the dates in fields that are not in the interface.
-    async fn another_field(&mut self, batch: &SampledBatch, evidence: &mut Vec<String>) -> String {
+    async fn another_field(
+        &mut self,
+        batch: &SampledBatch,
+        evidence: &mut Vec<String>,
+    ) -> Result<String, String> {
         const MAX_FIELDS: usize = 3;
         let dates = batch
             .others
@@ -158,11 +222,21 @@ impl Ranges<'_> {
             .filter_map(|(name, date)| Some((name, date.as_ref()?)));
         for (name, date) in dates.take(MAX_FIELDS) {
             if self.contains(batch, around(date.second), evidence).await == Ok(true) {
-                return format!("compares `{name}`, not batch_creation_date");
+                return Ok(format!("compares `{name}`, not batch_creation_date"));
             }
         }
-        "does not compare batch_creation_date: a range around it does not return the batch"
-            .to_owned()
+        // A filter of whole minutes or days with an exclusive bound leaves a batch out of a few seconds.
+        let days = (batch.second() - 2 * DAY, batch.second() + 2 * DAY);
+        if self.contains(batch, days, evidence).await? {
+            return Err(
+                "a range of days around it returns the batch, one of seconds does not; it may compare larger units or another date"
+                    .to_owned(),
+            );
+        }
+        Ok(
+            "does not compare batch_creation_date: a range around it does not return the batch"
+                .to_owned(),
+        )
     }
 
     /// Writes the dates of `request` with `+00:00`, and compares the batches.
@@ -264,7 +338,7 @@ fn check_contains(
     batch: &SampledBatch,
     evidence: &mut [String],
 ) -> Result<bool, String> {
-    let crowded = || "too many batches within a few seconds".to_owned();
+    let crowded = || "too many batches in a range to find one".to_owned();
     let contains = listing.contains(&batch.id).ok_or_else(crowded)?;
     if let Some(line) = evidence.last_mut() {
         line.push_str(if contains {
@@ -279,4 +353,29 @@ fn check_contains(
 /// Returns a range around a second that contains it whether or not bounds are inclusive.
 fn around(second: i64) -> (i64, i64) {
     (second - 1, second + 2)
+}
+
+/// Returns short ranges that end before a second, or start after it, at this distance.
+fn before(second: i64, distance: i64) -> (i64, i64) {
+    (second - distance - 5, second - distance)
+}
+
+fn after(second: i64, distance: i64) -> (i64, i64) {
+    (second + distance, second + distance + 5)
+}
+
+fn by_unit(unit: &str) -> String {
+    format!("{CREATED}, by whole {unit}")
+}
+
+/// Chooses a batch with few others nearby. If possible, the range around it is within one minute: only then does it show
+/// whether whole minutes are compared.
+fn choose(sample: &BatchSample, filter: impl Fn(&SampledBatch) -> bool) -> Option<&SampledBatch> {
+    let is_inside = |batch: &SampledBatch| {
+        let (first, last) = around(batch.second());
+        first.div_euclid(60) == last.div_euclid(60)
+    };
+    sample
+        .most_isolated(|batch| filter(batch) && is_inside(batch))
+        .or_else(|| sample.most_isolated(&filter))
 }

@@ -18,7 +18,9 @@ pub(crate) const CURSOR: &str = "xylophone-in-the-attic-";
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Compared {
     Created,
-    /// The creation date without its time.
+    /// The creation date without its seconds, without minutes and seconds, and without its time.
+    Minute,
+    Hour,
     Day,
     /// An unknown field, 30 days after the creation.
     Updated,
@@ -140,7 +142,9 @@ impl Readings {
         let moment = match self.compared {
             Compared::Nothing => return true,
             Compared::Updated => Self::created(number) + 2 * 30 * 86_400,
-            Compared::Created | Compared::Day => Self::created(number),
+            Compared::Created | Compared::Minute | Compared::Hour | Compared::Day => {
+                Self::created(number)
+            }
         };
         let whole = if self.truncates {
             moment / 2 * 2
@@ -150,6 +154,8 @@ impl Readings {
         // Texts in one format sort like their times if both have a fraction.
         let form = |text: &str| match self.compared {
             Compared::Day => text[..10].to_owned(),
+            Compared::Hour => text[..13].to_owned(),
+            Compared::Minute => text[..16].to_owned(),
             _ if text.contains('.') => text.to_owned(),
             _ => text.replace('Z', ".000Z"),
         };

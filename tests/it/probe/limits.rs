@@ -203,7 +203,7 @@ fn text_output_has_a_section_after_the_steps() {
     let (lines, end) = probe.split_once("\n\n").unwrap();
     assert_eq!(
         end,
-        "20 of 30 questions answered with 23 read-only requests\n"
+        "20 of 30 questions answered with 25 read-only requests\n"
     );
     let is_evidence = |line: &&str| line.starts_with("          ");
     let answers: Vec<&str> = lines.lines().filter(|line| !is_evidence(line)).collect();

@@ -89,6 +89,14 @@ fn inclusive_and_exclusive_bounds_are_distinguished() {
 fn the_timestamp_used_by_the_date_filter_is_identified() {
     let why = "open: the date filter does not compare the seconds of batch_creation_date";
     for (compared, answer) in [
+        (
+            Compared::Minute,
+            "compares batch_creation_date, by whole minutes",
+        ),
+        (
+            Compared::Hour,
+            "compares batch_creation_date, by whole hours",
+        ),
         (Compared::Day, "compares batch_creation_date, by whole days"),
         (
             Compared::Updated,
@@ -109,6 +117,36 @@ fn the_timestamp_used_by_the_date_filter_is_identified() {
             ("bounds_v1", why),
         ];
         assert_odd(odd, &expected);
+    }
+    // A range of a few seconds is empty for such a filter.
+    for (compared, includes_start) in [
+        (Compared::Minute, true),
+        (Compared::Minute, false),
+        (Compared::Day, true),
+        (Compared::Day, false),
+    ] {
+        let odd = Readings {
+            compared,
+            includes_start,
+            includes_end: !includes_start,
+            ..Readings::default()
+        };
+        let unknown = "open: a range of days around it returns the batch, one of seconds does not";
+        assert_odd(odd, &[("date_field_v2", unknown), ("bounds_v1", unknown)]);
+    }
+    for (compared, answer) in [
+        (
+            Compared::Minute,
+            "compares batch_creation_date, by whole minutes",
+        ),
+        (Compared::Day, "compares batch_creation_date, by whole days"),
+    ] {
+        let alone = Readings {
+            compared,
+            count: 1,
+            ..Readings::default()
+        };
+        assert_odd(alone, &[("date_field_v2", answer)]);
     }
     for (count, answer) in [
         (1, "compares nothing: "),
