@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::listing::{BatchList, batches};
+use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
 use super::request::{ALWAYS, NoBatches, ProbeAnswer, ProbeRequest};
 use super::sample::{BatchSample, ObservedOrder, order_of};
@@ -59,6 +59,14 @@ impl ProbeWalk {
         self.first.iter().cloned().chain(others).collect()
     }
 
+    /// Returns a range without about half of the batches of the first page. `None` if their dates are the same.
+    fn part(&self) -> Option<(i64, i64)> {
+        let sizes = self.sizes.iter().map(|(size, _)| *size);
+        let size = sizes.into_iter().find(|size| *size > 0)?;
+        let seconds = self.sample.batches[..size].iter();
+        part_of(&seconds.map(SampledBatch::second).collect::<Vec<_>>())
+    }
+
     /// Returns the size of full pages.
     fn size(&self) -> Result<String, String> {
         let followed = self.sizes.iter().filter(|(_, followed)| *followed);
@@ -76,6 +84,24 @@ impl ProbeWalk {
     }
 }
 
+/// Returns a range that leaves out about half of the batches created at `seconds`, those that arrived first if they are
+/// in order. `None` if all have the same date.
+fn part_of(seconds: &[i64]) -> Option<(i64, i64)> {
+    let is_newest_first = seconds.first()? > seconds.last()?;
+    let mut sorted = seconds.to_vec();
+    sorted.sort_unstable();
+    let (oldest, newest) = (*sorted.first()?, *sorted.last()?);
+    let mut middle_on = sorted[sorted.len() / 2..].iter();
+    let mut up_to_middle = sorted[..=sorted.len() / 2].iter().rev();
+    if is_newest_first {
+        let end = *up_to_middle.find(|second| **second < newest)?;
+        Some((ALWAYS.0, end))
+    } else {
+        let start = *middle_on.find(|second| **second > oldest)?;
+        Some((start, ALWAYS.1))
+    }
+}
+
 /// Reads the first pages, as far as the questions need them.
 pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, BatchSample) {
     let (first, answer) = first_page(prober).await;
@@ -90,9 +116,14 @@ pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, BatchSample
     let cursor = walk.add(&page);
     let mut about_cursor = match &cursor {
         Some(cursor) => {
-            let (answers, page) = probe_cursor(prober, &first, cursor).await;
-            let next = page.and_then(|page| walk.add(&page));
+            let (mut answers, second) = probe_cursor(prober, &first, &page, cursor).await;
+            let next = second.and_then(|page| walk.add(&page));
             read_on(prober, &first, &mut walk, next).await;
+            for answer in &mut answers {
+                if answer.answer.starts_with(MAY) {
+                    confirm_optional(prober, &walk, &page, answer).await;
+                }
+            }
             answers
         }
         None => without_cursor(&walk),
@@ -173,10 +204,12 @@ fn without_cursor(walk: &ProbeWalk) -> Vec<TopicAnswer> {
 /// Tries a cursor in several ways.
 struct CursorTrial<'a> {
     prober: &'a mut Prober,
-    /// The request that returned the cursor.
+    /// The request that returned the cursor, and the identifiers of its page.
     first: ProbeRequest,
+    first_ids: BTreeSet<String>,
     evidence: Vec<String>,
-    page: Option<BatchList>,
+    /// The pages that the cursor returned.
+    pages: Vec<BatchList>,
 }
 
 /// The result of using a cursor.
@@ -190,24 +223,28 @@ enum CursorUse {
 async fn probe_cursor(
     prober: &mut Prober,
     first: &ProbeRequest,
+    page: &BatchList,
     cursor: &Secret,
 ) -> (Vec<TopicAnswer>, Option<BatchList>) {
     let mut trial = CursorTrial {
         prober,
         first: first.clone(),
+        first_ids: owned_ids(page),
         evidence: Vec::new(),
-        page: None,
+        pages: Vec::new(),
     };
     let (dates, twice) = match trial.run(cursor).await {
         Ok(result) => result,
         Err(reason) => (Err(reason.clone()), Err(reason)),
     };
-    let CursorTrial { evidence, page, .. } = trial;
+    let CursorTrial {
+        evidence, pages, ..
+    } = trial;
     let answers = vec![
         TopicAnswer::from_result(Topic::DatesWithCursor, dates, evidence.clone()),
         TopicAnswer::from_result(Topic::CursorTwice, twice, evidence),
     ];
-    (answers, page)
+    (answers, pages.into_iter().next())
 }
 
 /// The answer to each of the two questions, or the reason why it is unknown.
@@ -224,9 +261,11 @@ impl CursorTrial<'_> {
             (CursorUse::Accepted(with), CursorUse::Accepted(without)) if with == without => {
                 Ok((Ok(MAY.to_owned()), Ok(YES.to_owned())))
             }
+            (CursorUse::Accepted(with), CursorUse::Accepted(_)) if with == self.first_ids => {
+                self.starts_anew(cursor).await
+            }
             (CursorUse::Accepted(_), CursorUse::Accepted(_)) => {
-                let dates = "required: without them, other batches are returned".to_owned();
-                Ok((Ok(dates), Ok(YES.to_owned())))
+                Ok((Ok(MUST.to_owned()), Ok(YES.to_owned())))
             }
             (CursorUse::Accepted(_), CursorUse::Refused(status)) => {
                 self.refused_alone(cursor, status).await
@@ -252,6 +291,18 @@ impl CursorTrial<'_> {
             _ => Ok(YES.to_owned()),
         };
         Ok((dates, twice))
+    }
+
+    /// The cursor returned the first page again with dates, and another page without them.
+    async fn starts_anew(&mut self, cursor: &Secret) -> Result<CursorAnswers, String> {
+        self.prober.dates_with_cursor = false;
+        // The first page again is not the second.
+        self.pages.remove(0);
+        let twice = match self.try_out(cursor, false).await? {
+            CursorUse::Accepted(_) => YES.to_owned(),
+            CursorUse::Refused(status) => format!("no: {status} the second time"),
+        };
+        Ok((Ok(ANEW.to_owned()), Ok(twice)))
     }
 
     /// The cursor was accepted with dates, then refused without: because the dates are missing, or because a
@@ -305,8 +356,8 @@ impl CursorTrial<'_> {
         self.evidence.extend(answer.evidence);
         match answer.outcome {
             Ok(page) => {
-                let ids = page.ids().into_iter().map(String::from).collect();
-                self.page.get_or_insert(page);
+                let ids = owned_ids(&page);
+                self.pages.push(page);
                 Ok(CursorUse::Accepted(ids))
             }
             Err(error) => error
@@ -326,7 +377,91 @@ impl CursorTrial<'_> {
 }
 
 const MAY: &str = "optional: the same page is returned with and without them";
+const MUST: &str = "required: without them, other batches are returned";
+const ANEW: &str = "not allowed: with them, the first page is returned again";
 const YES: &str = "yes: the same page is returned again";
+
+fn owned_ids(page: &BatchList) -> BTreeSet<String> {
+    page.ids().into_iter().map(String::from).collect()
+}
+
+/// Checks the answer that dates are optional with a cursor. The range of the first requests has all batches, so a
+/// service that forgets it returns the same pages. A range that leaves some batches out shows the difference.
+async fn confirm_optional(
+    prober: &mut Prober,
+    walk: &ProbeWalk,
+    first_page: &BatchList,
+    answer: &mut TopicAnswer,
+) {
+    let mut evidence = std::mem::take(&mut answer.evidence);
+    let result = match walk.part() {
+        Some(range) => {
+            let mut trial = PartTrial {
+                prober,
+                first: ProbeRequest::between(Version::V2, range),
+                evidence: &mut evidence,
+            };
+            trial.run(first_page).await
+        }
+        None => Err("the batches of the first page have the same date".to_owned()),
+    };
+    let result = result.map(|other| other.map_or_else(|| answer.answer.clone(), String::from));
+    *answer = TopicAnswer::from_result(answer.topic, result, evidence);
+}
+
+/// Tries a cursor of a range that leaves some batches out.
+struct PartTrial<'a> {
+    prober: &'a mut Prober,
+    first: ProbeRequest,
+    evidence: &'a mut Vec<String>,
+}
+
+impl PartTrial<'_> {
+    /// Compares the page at the cursor with and without dates; `None` if they are the same.
+    async fn run(&mut self, first_page: &BatchList) -> Result<Option<&'static str>, String> {
+        let page = self.send(&self.first.clone()).await;
+        let page = page.map_err(|error| error.reason())?;
+        if page.ids() == first_page.ids() {
+            return Err("a range that leaves batches out returns the same batches".to_owned());
+        }
+        let cursor = next_of(&page)?;
+        let with = self.page_at(&cursor, true).await?;
+        let without = self.page_at(&cursor, false).await?;
+        if with.ids().is_empty() && without.ids().is_empty() {
+            return Err("the pages to compare have no batches".to_owned());
+        }
+        Ok(if with.ids() == without.ids() {
+            None
+        } else if with.ids() == page.ids() {
+            Some(ANEW)
+        } else {
+            Some(MUST)
+        })
+    }
+
+    /// Returns the page at `cursor`, or at another one if the service accepts a cursor only once.
+    async fn page_at(&mut self, cursor: &Secret, with_dates: bool) -> Result<BatchList, String> {
+        let page = self.send(&self.first.page(cursor, with_dates)).await;
+        if !matches!(page, Err(NoBatches::Refused { .. })) {
+            return page.map_err(|error| error.reason());
+        }
+        let first = self.send(&self.first.clone()).await;
+        let fresh = next_of(&first.map_err(|error| error.reason())?)?;
+        let page = self.send(&self.first.page(&fresh, with_dates)).await;
+        page.map_err(|error| error.reason())
+    }
+
+    async fn send(&mut self, request: &ProbeRequest) -> Result<BatchList, NoBatches> {
+        let answer = self.prober.send(request).await;
+        self.evidence.extend(answer.evidence);
+        answer.outcome
+    }
+}
+
+fn next_of(page: &BatchList) -> Result<Secret, String> {
+    let next = page.next.clone();
+    next.ok_or_else(|| "a range that leaves batches out has only one page".to_owned())
+}
 
 /// Uses a cursor that the service did not issue.
 async fn probe_bad_cursor(prober: &mut Prober) -> TopicAnswer {
@@ -344,4 +479,21 @@ async fn probe_bad_cursor(prober: &mut Prober) -> TopicAnswer {
             .map(|(status, shape)| format!("{status}, {shape}")),
     };
     TopicAnswer::from_result(Topic::BadCursor, result, answer.evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_leaves_out_what_arrives_first() {
+        let (first, last) = ALWAYS;
+        assert_eq!(part_of(&[10, 20, 30, 40]), Some((30, last)));
+        assert_eq!(part_of(&[40, 30, 20, 10]), Some((first, 30)));
+        assert_eq!(part_of(&[20, 40, 10, 30]), Some((30, last)));
+        assert_eq!(part_of(&[10, 10, 10, 20]), Some((20, last)));
+        assert_eq!(part_of(&[20, 20, 20, 10]), Some((first, 10)));
+        assert_eq!(part_of(&[10, 10]), None);
+        assert_eq!(part_of(&[]), None);
+    }
 }

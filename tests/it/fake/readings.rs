@@ -45,6 +45,10 @@ pub(crate) struct Readings {
     pub(crate) cursors_once: bool,
     /// A cursor without its dates leads to other batches.
     pub(crate) forgets_dates: bool,
+    /// A cursor is only a position: the dates of its request count.
+    pub(crate) stateless: bool,
+    /// A cursor with dates leads to the first page.
+    pub(crate) starts_anew: bool,
     pub(crate) accepts_any_cursor: bool,
     pub(crate) accepts_any_token: bool,
     pub(crate) accepts_offset: bool,
@@ -71,6 +75,8 @@ impl Default for Readings {
             page: 25,
             cursors_once: false,
             forgets_dates: false,
+            stateless: false,
+            starts_anew: false,
             accepts_any_cursor: false,
             accepts_any_token: false,
             accepts_offset: true,
@@ -217,7 +223,17 @@ impl Readings {
             return refused(422);
         }
         let utc = |date: &Option<String>| date.as_ref().map(|date| date.replace("+00:00", "Z"));
-        let (start, end) = (utc(&start), utc(&end));
+        let (mut start, mut end) = (utc(&start), utc(&end));
+        let has_dates = start.is_some() || end.is_some();
+        let cursor = asked.query("next_token");
+        // A cursor is its position, a number, and its dates.
+        let parts: Vec<&str> = cursor.iter().flat_map(|cursor| cursor.split('~')).collect();
+        if let [_, first, last] = parts[..]
+            && !self.stateless
+        {
+            let date = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            (start, end) = (date(first), date(last));
+        }
         let mut numbers: Vec<i64> = (0..self.count)
             .filter(|number| self.matches(*number, start.as_deref(), end.as_deref()))
             .collect();
@@ -229,11 +245,12 @@ impl Readings {
             return Answer::ok(list(&all));
         }
         let mut first = 0;
-        if let Some(cursor) = asked.query("next_token") {
+        if let Some(cursor) = cursor {
             let place = cursor.strip_prefix(CURSOR);
             let place = place.and_then(|place| place.split('-').next()?.parse::<usize>().ok());
             first = match place {
-                Some(place) if self.forgets_dates && start.is_none() => place + 5,
+                Some(place) if self.forgets_dates && !has_dates => place + 5,
+                Some(_) if self.starts_anew && has_dates => 0,
                 Some(place) => place,
                 None if self.accepts_any_cursor => 0,
                 None => return refused(400),
@@ -245,9 +262,11 @@ impl Readings {
                 return refused(410);
             }
         }
+        let first = first.min(all.len());
         let past = (first + self.page).min(all.len());
         // Each response has a cursor of its own.
-        let next = format!("{CURSOR}{past}-{}", asked.nth);
+        let [start, end] = [start, end].map(Option::unwrap_or_default);
+        let next = format!("{CURSOR}{past}-{}~{start}~{end}", asked.nth);
         let next = (past < all.len()).then_some(next);
         Answer::ok(page(&all[first..past], next.as_deref()))
     }

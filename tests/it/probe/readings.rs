@@ -197,6 +197,20 @@ fn kinds_of_cursors_are_distinguished() {
         ("bad_next_token", "400, `detail` is text"),
     ];
     assert_odd(once, &expected);
+    let anew = Readings {
+        starts_anew: true,
+        ..Readings::default()
+    };
+    let expected = [
+        (
+            "dates_with_next_token",
+            "not allowed: with them, the first page is returned again",
+        ),
+        ("next_token_twice", "yes"),
+        ("page_size", "25 batches"),
+        ("order_v2", "by batch_creation_date, oldest first"),
+    ];
+    assert_odd(anew, &expected);
     let forgetful = Readings {
         forgets_dates: true,
         accepts_any_cursor: true,
@@ -210,6 +224,34 @@ fn kinds_of_cursors_are_distinguished() {
         ("bad_next_token", "accepted with 200: 25 batches returned"),
     ];
     assert_odd(forgetful, &expected);
+}
+
+#[test]
+fn a_cursor_that_is_only_a_position_needs_its_dates() {
+    let must = "required: without them, other batches are returned";
+    for (cursors_once, count, answer) in [
+        (false, 60, must),
+        (true, 60, must),
+        (
+            false,
+            30,
+            "open: a range that leaves batches out has only one page",
+        ),
+    ] {
+        let stateless = Readings {
+            stateless: true,
+            cursors_once,
+            count,
+            ..Readings::default()
+        };
+        assert_odd(stateless, &[("dates_with_next_token", answer)]);
+    }
+    let ignorant = Readings {
+        compared: Compared::Nothing,
+        ..Readings::default()
+    };
+    let answer = "open: a range that leaves batches out returns the same batches";
+    assert_odd(ignorant, &[("dates_with_next_token", answer)]);
 }
 
 #[test]
