@@ -67,8 +67,9 @@ pub(crate) struct Prober {
     gone: Option<String>,
     lost_in_a_row: u32,
     pub(super) headers: RefCell<ResponseHeaders>,
-    /// How tokens expired, as text.
+    /// How tokens expired, and how they were revoked, as text.
     pub(super) expired: Vec<String>,
+    pub(super) revoked: Vec<String>,
     /// Whether to send dates with a cursor, as far as known.
     pub(super) dates_with_cursor: bool,
 }
@@ -91,6 +92,7 @@ impl Prober {
             lost_in_a_row: 0,
             headers: RefCell::default(),
             expired: Vec::new(),
+            revoked: Vec::new(),
             dates_with_cursor: true,
         }
     }
@@ -163,7 +165,7 @@ impl Prober {
 
     /// Sends a request. Renews the token once if it is refused.
     async fn send_and_renew(&mut self, request: &ProbeRequest) -> Result<BatchList, NoBatches> {
-        let mut expired_token = None;
+        let mut refused_token: Option<TokenReply> = None;
         loop {
             self.may_ask(request.page.version, request.bearer)?;
             let outcome = self.send_with_retries(request).await;
@@ -174,14 +176,16 @@ impl Prober {
                     ..
                 })
             );
-            if refused && request.has_own_token() && expired_token.is_none() {
-                expired_token = self.current[request.page.version]
-                    .take()
-                    .map(|token| token.age());
+            if refused && request.has_own_token() && refused_token.is_none() {
+                refused_token = self.current[request.page.version].take();
                 continue;
             }
-            if !refused {
-                self.expired.extend(expired_token);
+            match refused_token {
+                Some(token) if !refused && token.is_superseded.get() => {
+                    self.revoked.push(token.revocation());
+                }
+                Some(token) if !refused => self.expired.push(token.age()),
+                _ => {}
             }
             return outcome;
         }
@@ -234,6 +238,9 @@ impl Prober {
             && let Some(token) = &self.current[version]
         {
             token.uses.update(|uses| uses + u32::from(was_accepted));
+            if was_accepted {
+                token.is_superseded.set(false);
+            }
         }
         if !answer.is_success() {
             let error = answer.refused().await;
@@ -278,18 +285,20 @@ impl Prober {
 
     /// Returns the token of `version`, or requests one.
     async fn token(&mut self, version: Version) -> Result<Secret, NoBatches> {
-        if let Some(token) = &self.current[version] {
-            return Ok(token.response.access_token.clone());
-        }
-        let token = self.request_token(version).await?;
+        let token = self.token_reply(version).await?;
         Ok(token.response.access_token)
     }
 
+    /// Returns the token of `version` with its response, or requests one.
+    pub(super) async fn token_reply(&mut self, version: Version) -> Result<TokenReply, NoBatches> {
+        match &self.current[version] {
+            Some(token) => Ok(token.clone()),
+            None => self.request_token(version).await,
+        }
+    }
+
     /// Requests a token, with retries.
-    pub(super) async fn request_token(
-        &mut self,
-        version: Version,
-    ) -> Result<TokenReply, NoBatches> {
+    async fn request_token(&mut self, version: Version) -> Result<TokenReply, NoBatches> {
         let prober = &*self;
         let attempt = |number| async move {
             match prober.may_ask(version, Bearer::Of(version)) {
@@ -300,6 +309,9 @@ impl Prober {
         let error = match self.policy.retry(&self.stats, attempt).await {
             Ok(token) => {
                 let token = token?;
+                if let Some(older) = &self.current[version.other()] {
+                    older.is_superseded.set(true);
+                }
                 self.current[version] = Some(token.clone());
                 return Ok(token);
             }

@@ -19,6 +19,8 @@ pub(super) struct TokenReply {
     pub(super) response: TokenResponse,
     /// The number of requests that accepted it.
     pub(super) uses: Cell<u32>,
+    /// Whether a token of the other version was issued since this one was accepted last.
+    pub(super) is_superseded: Cell<bool>,
     issued: Instant,
 }
 
@@ -28,6 +30,7 @@ impl TokenReply {
             version,
             response,
             uses: Cell::new(0),
+            is_superseded: Cell::new(false),
             issued: Instant::now(),
         }
     }
@@ -40,6 +43,12 @@ impl TokenReply {
             "a token of {} was refused after {uses} requests, {seconds:.1} s after it was issued",
             self.version
         )
+    }
+
+    /// Describes that a newer token of the other version may be why the token was refused.
+    pub(super) fn revocation(&self) -> String {
+        let (version, other) = (self.version, self.version.other());
+        format!("a token of {version} was refused as soon as one of {other} was issued")
     }
 
     /// Describes when the token expires. `None` if it is not a JWT or has no `exp`.

@@ -18,17 +18,17 @@ pub(super) type Granted = [Result<TokenReply, NoBatches>; 2];
 
 /// Requests a token of each version, and tries each with the other version.
 ///
-/// This is done first, while both are new: a later refusal might mean that they have expired.
+/// This is done first, while both are new: a later refusal might mean that they have expired. Each is tried before the
+/// other is requested, which might revoke it.
 pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, Granted) {
-    let granted = [
-        prober.request_token(Version::V2).await,
-        prober.request_token(Version::V1).await,
-    ];
-    let mut findings = vec![response(&granted), difference(&granted)];
-    for version in [Version::V2, Version::V1] {
-        findings.push(elsewhere(prober, version).await);
-    }
-    (findings, granted)
+    let v2 = prober.token_reply(Version::V2).await;
+    let v2_on_v1 = elsewhere(prober, Version::V2).await;
+    let v1 = prober.token_reply(Version::V1).await;
+    let v1_on_v2 = elsewhere(prober, Version::V1).await;
+    let granted = [v2, v1];
+    let about_response = [response(&granted), difference(&granted)];
+    let findings = about_response.into_iter().chain([v2_on_v1, v1_on_v2]);
+    (findings.collect(), granted)
 }
 
 fn evidence(granted: &Granted) -> Vec<String> {
@@ -123,9 +123,12 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
             facts.push(format!("{version}: the token is a JWT, exp is {expiry}"));
         }
     }
-    facts.extend(prober.expired.first().cloned());
+    let revoked = prober.revoked.first();
+    let revoked = revoked.map(|what| format!("a new token may revoke the one before: {what}"));
+    facts.extend(prober.expired.first().cloned().or(revoked));
     let mut evidence = evidence(granted);
-    evidence.extend(prober.expired.iter().cloned());
+    let refused = prober.expired.iter().chain(&prober.revoked);
+    evidence.extend(refused.cloned());
     let result = match granted {
         [Err(error), Err(_)] => Err(error.reason()),
         _ if facts.is_empty() => Err(

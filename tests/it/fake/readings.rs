@@ -51,6 +51,8 @@ pub(crate) struct Readings {
     pub(crate) starts_anew: bool,
     pub(crate) accepts_any_cursor: bool,
     pub(crate) accepts_any_token: bool,
+    /// Only the token issued last is accepted.
+    pub(crate) revokes_tokens: bool,
     pub(crate) accepts_offset: bool,
     /// Whether a range may end in 2100.
     pub(crate) accepts_centuries: bool,
@@ -79,6 +81,7 @@ impl Default for Readings {
             starts_anew: false,
             accepts_any_cursor: false,
             accepts_any_token: false,
+            revokes_tokens: false,
             accepts_offset: true,
             accepts_centuries: true,
             has_v1: true,
@@ -185,7 +188,7 @@ impl Readings {
 
     pub(crate) fn start(self) -> FakeService {
         let used: Mutex<HashMap<String, usize>> = Mutex::default();
-        let answered = AtomicUsize::new(0);
+        let (answered, issued) = (AtomicUsize::new(0), AtomicUsize::new(0));
         FakeService::start(move |asked| {
             if answered.fetch_add(1, Ordering::SeqCst) >= self.max_requests {
                 return Answer::ok("").cut_at(0);
@@ -193,24 +196,38 @@ impl Readings {
             let answer = if asked.path().starts_with("/v1") && !self.has_v1 {
                 Answer::error(404, "Not Found")
             } else if asked.path().ends_with("/auth") {
-                self.auth(asked)
+                self.auth(asked, issued.fetch_add(1, Ordering::SeqCst) + 1)
             } else {
-                self.batches(asked, &used)
+                self.batches(asked, &used, issued.load(Ordering::SeqCst))
             };
             let headers = self.headers.iter();
             headers.fold(answer, |answer, (name, value)| answer.header(name, value))
         })
     }
 
-    fn auth(&self, asked: &Received) -> Answer {
+    /// Returns token number `number`.
+    fn token(&self, number: usize) -> String {
+        if self.revokes_tokens {
+            format!("{}-{number}", self.token)
+        } else {
+            self.token.clone()
+        }
+    }
+
+    fn auth(&self, asked: &Received, number: usize) -> Answer {
         let mut body = self.token_fields[usize::from(asked.path().starts_with("/v2"))].clone();
-        body["access_token"] = self.token.clone().into();
+        body["access_token"] = self.token(number).into();
         Answer::ok(body.to_string())
     }
 
-    fn batches(&self, asked: &Received, used: &Mutex<HashMap<String, usize>>) -> Answer {
+    fn batches(
+        &self,
+        asked: &Received,
+        used: &Mutex<HashMap<String, usize>>,
+        issued: usize,
+    ) -> Answer {
         let refused = |status| Answer::status(status, &self.refusal);
-        let bearer = format!("Bearer {}", self.token);
+        let bearer = format!("Bearer {}", self.token(issued));
         if asked.headers("authorization") != [bearer.as_str()] && !self.accepts_any_token {
             return refused(401);
         }

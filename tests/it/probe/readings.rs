@@ -324,6 +324,25 @@ fn tokens_are_described_and_not_shown() {
 }
 
 #[test]
+fn a_token_that_a_new_one_revokes_is_recognised() {
+    let odd = Readings {
+        revokes_tokens: true,
+        ..Readings::default()
+    };
+    let expected = [
+        ("token_v2_on_v1", "accepted"),
+        ("token_v1_on_v2", "accepted"),
+        (
+            "token_lifetime",
+            "a new token may revoke the one before: a token of v2 was refused as soon as one of v1 was issued",
+        ),
+        ("bounds_v2", "both are included"),
+        ("bounds_v1", "both are included"),
+    ];
+    assert_odd(odd, &expected);
+}
+
+#[test]
 fn headers_and_bodies_are_reported() {
     let odd = Readings {
         headers: vec![
