@@ -48,6 +48,11 @@ impl ConcurrencyLimiter {
         self.state.lock().allowed
     }
 
+    /// Returns whether several requests at a time are allowed by the settings.
+    pub(crate) fn is_parallel(&self) -> bool {
+        self.state.lock().configured > 1
+    }
+
     /// Returns whether there was never more than one request at a time.
     pub(crate) fn was_sequential(&self) -> bool {
         self.state.lock().peak <= 1

@@ -21,7 +21,7 @@ use crate::batch::page::WalkId;
 use crate::batch::range::Range;
 use crate::batch::{Batch, Timestamp};
 use crate::client::{ServiceError, Version};
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 use crate::terminal;
 
@@ -344,7 +344,7 @@ impl V2Walk {
     fn restart(&mut self, error: ServiceError) -> Result<Option<WindowEnd>, Failure> {
         let expired = self.cursor.take().is_some() && error.refuses_batches(&EXPIRED);
         if !expired {
-            return Err(error.into());
+            return Err(self.final_failure(error));
         }
         if self.restarts >= MAX_RESTARTS && matches!(self.mode, WalkMode::Window { .. }) {
             let why = "the service rejects the cursors of windows";
@@ -372,6 +372,23 @@ impl V2Walk {
         self.furthest_instant = None;
         self.seen_ids.clear();
         Ok(None)
+    }
+
+    /// Returns the failure for an error that ends the walk. The dates of a window are not those of the user.
+    fn final_failure(&self, error: ServiceError) -> Failure {
+        let is_window = matches!(self.mode, WalkMode::Window { .. });
+        let is_about_dates = is_window && error.request.ends_with("/batches");
+        let failure = Failure::from(error);
+        if is_about_dates
+            && failure.kind == Kind::Refused
+            && self.session.client.limiter.is_parallel()
+        {
+            failure.hint(
+                "trayscan asked for a part of the range, to fetch several parts at a time; `--parallel 1` adds no dates of its own",
+            )
+        } else {
+            failure
+        }
     }
 
     fn digest(&self, cursor: &str) -> u128 {

@@ -67,6 +67,9 @@ fn a_refused_window_ends_with_its_code_and_keeps_the_old_file() {
         let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
         let ended = export(&service, &flags).expect(code);
         assert!(ended.stderr.contains("not this one"), "{ended:?}");
+        // The dates are not those of the user.
+        let hint = "trayscan asked for a part of the range";
+        assert_eq!(ended.stderr.contains(hint), status == 409, "{ended:?}");
         old.assert_untouched();
     }
 }
