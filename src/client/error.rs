@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     Incomplete,
     /// The body does not match its content encoding, or was damaged.
     Garbled,
+    /// The compressed body ends too early, or its checksum or length is wrong.
+    Damaged,
     /// There is no TLS connection, and a retry does not help.
     Tls(TlsFailure),
     /// TLS has no certificate authorities to trust; nothing was sent.
@@ -74,7 +76,8 @@ impl ServiceError {
             | Fault::TimedOut(_)
             | Fault::Cut
             | Fault::Incomplete
-            | Fault::Garbled => true,
+            | Fault::Garbled
+            | Fault::Damaged => true,
             Fault::Proxy(refusal) => !refusal.is_final(),
             Fault::Tls(_)
             | Fault::NoAuthorities
@@ -143,7 +146,8 @@ impl ServiceError {
             | Fault::Connection(_)
             | Fault::Proxy(_)
             | Fault::TimedOut(_)
-            | Fault::Cut => Kind::Unavailable,
+            | Fault::Cut
+            | Fault::Damaged => Kind::Unavailable,
             Fault::Status { .. }
             | Fault::Incomplete
             | Fault::Garbled
@@ -305,6 +309,10 @@ impl fmt::Display for ServiceError {
                 write!(f, "{request}: the response ends in the middle of its JSON")
             }
             Fault::Garbled => write!(f, "{request}: the response cannot be decompressed"),
+            Fault::Damaged => write!(
+                f,
+                "{request}: the response cannot be decompressed; it is damaged or incomplete"
+            ),
             Fault::Tls(failure) => write!(f, "{request}: no TLS connection to {}", failure.peer),
             Fault::NoAuthorities => write!(f, "{request} was not sent"),
             Fault::Elsewhere(place) => write!(f, "{request} was redirected to {place}"),

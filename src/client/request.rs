@@ -467,9 +467,9 @@ impl Response {
         };
         let Some(chunk) = chunk else {
             self.ended = true;
-            // Compressed data that ends too early was truncated.
             let complete = self.body.finish();
-            return complete.map(|()| false).map_err(|_| self.fault(Fault::Cut));
+            let damaged = |_| self.fault(Fault::Damaged);
+            return complete.map(|()| false).map_err(damaged);
         };
         self.stats.bytes.add(chunk.len() as u64);
         self.log.bytes += chunk.len() as u64;

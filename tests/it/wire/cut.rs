@@ -152,9 +152,17 @@ fn a_page_with_a_wrong_gzip_checksum_is_rejected() {
     let mut gzipped = gzipped(&body);
     let place = gzipped.len() - 8;
     gzipped[place] ^= 1;
-    let service = service([Answer::packed(200, gzipped), good]);
-    assert_eq!(export(&service, &[]).expect(0).ids(), ["b1"]);
-    assert_eq!(service.requests_for("/batches").len(), 2);
+    let damaged = Answer::packed(200, gzipped);
+    let again = service([damaged.clone(), good]);
+    assert_eq!(export(&again, &[]).expect(0).ids(), ["b1"]);
+    assert_eq!(again.requests_for("/batches").len(), 2);
+    let exported = export(&service([damaged]), &[]).expect(5);
+    assert!(
+        exported.has("cannot be decompressed"),
+        "{}",
+        exported.stderr
+    );
+    assert!(!exported.has("cut off"), "{}", exported.stderr);
 }
 
 #[test]
