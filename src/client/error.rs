@@ -43,6 +43,8 @@ pub(crate) enum Fault {
     NoAuthorities,
     /// A redirect to another host; the text is its origin.
     Elsewhere(String),
+    /// A redirect to an address that is not http or https, such as `file:///x`.
+    NotHttp(String),
     /// A redirect within the service that is not followed.
     Moved { status: u16, path: String },
     /// The response violates the interface.
@@ -82,6 +84,7 @@ impl ServiceError {
             Fault::Tls(_)
             | Fault::NoAuthorities
             | Fault::Elsewhere(_)
+            | Fault::NotHttp(_)
             | Fault::Moved { .. }
             | Fault::Broken(_) => false,
         }
@@ -154,7 +157,7 @@ impl ServiceError {
             | Fault::Moved { .. }
             | Fault::Broken(_) => Kind::Protocol,
             Fault::NoAuthorities => Kind::Usage,
-            Fault::Tls(_) | Fault::Elsewhere(_) => Kind::Unsafe,
+            Fault::Tls(_) | Fault::Elsewhere(_) | Fault::NotHttp(_) => Kind::Unsafe,
         }
     }
 
@@ -245,6 +248,10 @@ impl ServiceError {
                 "the service redirects to another host, and credentials are not sent there",
                 "if that host is correct, use it as the base URL",
             ),
+            (Fault::NotHttp(_), _) => (
+                "the service redirects to an address that is neither http nor https",
+                "contact the operator of the service",
+            ),
             (Fault::Moved { .. }, _) => (
                 "the service redirects the request, and credentials do not follow a redirect",
                 "if that path is right, change the base URL to match",
@@ -315,7 +322,9 @@ impl fmt::Display for ServiceError {
             ),
             Fault::Tls(failure) => write!(f, "{request}: no TLS connection to {}", failure.peer),
             Fault::NoAuthorities => write!(f, "{request} was not sent"),
-            Fault::Elsewhere(place) => write!(f, "{request} was redirected to {place}"),
+            Fault::Elsewhere(place) | Fault::NotHttp(place) => {
+                write!(f, "{request} was redirected to {place}")
+            }
             Fault::Moved { status, path } => {
                 write!(f, "{request} answered {status} and redirects to {path}")
             }

@@ -319,11 +319,22 @@ impl Http {
 
 /// Returns the path of `target` for messages.
 fn display_path(target: &Url) -> String {
+    shorten(&conceal(target.path()))
+}
+
+/// Returns the address of `target` for messages, without a user name, a password and the query.
+fn display_address(target: &Url) -> String {
+    let slashes = if target.has_authority() { "//" } else { "" };
+    let host = target.host_str().unwrap_or_default();
+    let address = format!("{}:{slashes}{host}{}", target.scheme(), target.path());
+    shorten(&conceal(&address))
+}
+
+fn shorten(text: &str) -> String {
     const LONGEST: usize = 200;
-    let path = conceal(target.path()).into_owned();
-    match path.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &path[..end]),
-        None => path,
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -528,6 +539,9 @@ impl Response {
         let Some(target) = target else {
             return Err(self.broken("it redirects to an invalid URL"));
         };
+        if !matches!(target.scheme(), "http" | "https") {
+            return Err(self.fault(Fault::NotHttp(display_address(&target))));
+        }
         if target.origin() != from.origin() {
             return Err(self.fault(Fault::Elsewhere(target.origin().ascii_serialization())));
         }

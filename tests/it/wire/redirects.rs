@@ -32,6 +32,22 @@ fn a_redirect_to_another_origin_is_never_followed() {
 }
 
 #[test]
+fn a_redirect_to_another_kind_of_address_names_it() {
+    for (place, shown) in [
+        ("file:///etc/passwd", "file:///etc/passwd"),
+        ("mailto:someone", "mailto:someone"),
+        ("ftp://user:hunter2@host/a?b=c", "ftp://host/a"),
+        (&format!("data:,{TOKEN}"), "data:,…"),
+    ] {
+        let exported = export(&service([Answer::redirect(302, place)]), &["-vv"]).expect(13);
+        let says = format!("GET /v2/batches was redirected to {shown}\n");
+        assert!(exported.has(&says), "{place}: {}", exported.stderr);
+        assert!(!exported.has("base URL"), "{place}: {}", exported.stderr);
+        assert!(!exported.has("hunter2"), "{place}: {}", exported.stderr);
+    }
+}
+
+#[test]
 fn a_get_redirect_within_the_service_is_followed() {
     for status in [301, 302, 303, 307, 308] {
         let service = FakeService::start(move |asked| match asked.path() {
