@@ -161,6 +161,18 @@ impl ServiceError {
         }
     }
 
+    /// Converts to the failure of a step of `check`: its hint must not be to run `check`.
+    pub(crate) fn into_step_failure(self) -> Failure {
+        let is_refused = matches!(self.fault, Fault::Status { .. }) && self.kind() == Kind::Refused;
+        let is_refused = is_refused && !self.is_missing();
+        let failure = Failure::from(self);
+        if is_refused {
+            failure.hint("check the base URL, or ask the operator of the service")
+        } else {
+            failure
+        }
+    }
+
     /// Returns the message for the user, and a hint.
     fn advice(&self, kind: Kind) -> (String, String) {
         let (message, hint) = match (&self.fault, kind) {
@@ -470,5 +482,35 @@ impl TlsFailure {
                 "ask the operator to enable the standard ones of TLS 1.2 or 1.3",
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_check_does_not_advise_to_check() {
+        let error = |status| {
+            let fault = Fault::Status {
+                status,
+                detail: None,
+                value: None,
+                retry_after: None,
+                redirected: None,
+            };
+            ServiceError::new("GET /v2/batches", fault)
+        };
+        let (_, hint) = Failure::from(error(422)).into_texts();
+        assert!(hint.contains("`trayscan check`"), "{hint}");
+        for status in [400, 422, 404, 403, 503] {
+            let (_, hint) = error(status).into_step_failure().into_texts();
+            assert!(
+                !hint.is_empty() && !hint.contains("`trayscan check`"),
+                "{status}: {hint}"
+            );
+        }
+        let missing = error(404).into_step_failure().into_texts();
+        assert_eq!(missing, Failure::from(error(404)).into_texts());
     }
 }

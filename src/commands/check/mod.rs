@@ -233,7 +233,8 @@ impl VersionCheck<'_> {
             let found = format!("not available ({error}), and not needed");
             return self.results.ok(step, found);
         }
-        self.results.failed(step, error.into(), matters)
+        self.results
+            .failed(step, error.into_step_failure(), matters)
     }
 }
 
