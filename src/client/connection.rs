@@ -28,6 +28,9 @@ pub(super) async fn classify(
     if is_plain && is_not_http(&error) && speaks_tls(base_url).await {
         return Fault::Tls(TlsFailure::expects_tls(base_url, cause));
     }
+    if !error.is_connect() && is_not_http(&error) {
+        return Fault::NotValid(cause);
+    }
     if !error.is_connect() {
         let what = "the connection failed".to_owned();
         return Fault::Connection(LostConnection {

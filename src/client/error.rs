@@ -27,8 +27,14 @@ pub(crate) enum Fault {
     Connection(LostConnection),
     /// The proxy refused the connection.
     Proxy(ProxyRefusal),
-    /// No data arrived for too long.
+    /// No answer arrived within this time.
     TimedOut(Duration),
+    /// The answer is not valid HTTP; with the reason.
+    NotValid(Box<dyn Error + Send + Sync>),
+    /// The body stopped: no data arrived for this long.
+    Stalled(Duration),
+    /// The body was not complete after this time.
+    Slow(Duration),
     /// The body was cut off.
     Cut,
     /// The body is complete according to HTTP, but its JSON is not.
@@ -76,6 +82,9 @@ impl ServiceError {
             Fault::Status { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
             Fault::Connection(_)
             | Fault::TimedOut(_)
+            | Fault::NotValid(_)
+            | Fault::Stalled(_)
+            | Fault::Slow(_)
             | Fault::Cut
             | Fault::Incomplete
             | Fault::Garbled
@@ -149,6 +158,9 @@ impl ServiceError {
             | Fault::Connection(_)
             | Fault::Proxy(_)
             | Fault::TimedOut(_)
+            | Fault::NotValid(_)
+            | Fault::Stalled(_)
+            | Fault::Slow(_)
             | Fault::Cut
             | Fault::Damaged => Kind::Unavailable,
             Fault::Status { .. }
@@ -236,10 +248,14 @@ impl ServiceError {
                 "the service cannot be reached",
                 "check the base URL (https or http, host, port) and the network, or try again later",
             ),
-            (Fault::TimedOut(_), _) => (
-                "the service did not answer in time",
-                "try again later, raise `--timeout`, or send one request at a time with `--parallel 1`",
+            (Fault::NotValid(_), _) => (
+                "the service sent a response that is not valid HTTP",
+                "check the base URL (https or http, host, port), or ask the operator of the service",
             ),
+            (Fault::TimedOut(_), _) => ("the service did not answer in time", MORE_TIME),
+            (Fault::Stalled(_) | Fault::Slow(_), _) => {
+                ("the response of the service took too long", MORE_TIME)
+            }
             (_, Kind::Unavailable) if !self.is_transient() && !self.request.contains("/v2/") => (
                 "the service is not available",
                 "try again later, or ask the operator of the service",
@@ -276,6 +292,9 @@ impl ServiceError {
         (message.to_owned(), hint.to_owned())
     }
 }
+
+const MORE_TIME: &str =
+    "try again later, raise `--timeout`, or send one request at a time with `--parallel 1`";
 
 /// The failure for the user.
 impl From<ServiceError> for Failure {
@@ -323,6 +342,16 @@ impl fmt::Display for ServiceError {
             Fault::Connection(lost) => write!(f, "{request}: {}", lost.what),
             Fault::Proxy(refusal) => write!(f, "{request}: {refusal}"),
             Fault::TimedOut(time) => write!(f, "{request}: no answer within {time:?}"),
+            Fault::NotValid(_) => write!(f, "{request}: the response is not valid HTTP"),
+            Fault::Stalled(time) => {
+                write!(
+                    f,
+                    "{request}: the response stopped, with no data for {time:?}"
+                )
+            }
+            Fault::Slow(time) => {
+                write!(f, "{request}: the response was not complete after {time:?}")
+            }
             Fault::Cut => write!(f, "{request}: the response was cut off"),
             Fault::Incomplete => {
                 write!(f, "{request}: the response ends in the middle of its JSON")
@@ -349,7 +378,8 @@ impl Error for ServiceError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.fault {
             Fault::Connection(LostConnection { cause, .. })
-            | Fault::Tls(TlsFailure { cause, .. }) => Some(cause.as_ref()),
+            | Fault::Tls(TlsFailure { cause, .. })
+            | Fault::NotValid(cause) => Some(cause.as_ref()),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use url::Url;
 use super::base_url::BaseUrl;
 use super::body::{ACCEPTED, Body};
 use super::buffers::Buffers;
-use super::causes::is_unprocessed;
+use super::causes::{is_not_http, is_unprocessed};
 use super::certificates::{lacks_authorities, read_certificates};
 use super::connection::classify;
 use super::crypto;
@@ -277,8 +277,12 @@ impl Http {
             if let Ok(Ok(response)) = sent {
                 return Ok(response);
             }
+            let what = match &sent {
+                Ok(Err(error)) if is_not_http(error) => "a response that is not valid HTTP",
+                _ => "no response",
+            };
             log::debug!(
-                "{}: no response, {:.1?}, attempt {}",
+                "{}: {what}, {:.1?}, attempt {}",
                 request.with_query(),
                 started.elapsed(),
                 request.attempt
@@ -470,11 +474,11 @@ impl Response {
         let chunk = match timeout_at(self.deadline, self.inner.chunk()).await {
             Ok(Ok(chunk)) => chunk,
             Ok(Err(error)) if error.is_timeout() => {
-                return Err(self.fault(Fault::TimedOut(self.timeout)));
+                return Err(self.fault(Fault::Stalled(self.timeout)));
             }
             // Whatever the error, the body is incomplete.
             Ok(Err(_)) => return Err(self.fault(Fault::Cut)),
-            Err(_) => return Err(self.fault(Fault::TimedOut(self.timeout * 10))),
+            Err(_) => return Err(self.fault(Fault::Slow(self.timeout * 10))),
         };
         let Some(chunk) = chunk else {
             self.ended = true;

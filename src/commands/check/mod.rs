@@ -150,7 +150,7 @@ impl VersionCheck<'_> {
         };
         let token = self.retry(|attempt| request_token(service, version, attempt));
         let token = match token.await {
-            Err(error) if !self.connected && has_no_connection(&error) => {
+            Err(error) if !self.connected && has_no_answer(&error) => {
                 report_no_connection(self.results, service.base_url(), error)?;
                 return Ok(false);
             }
@@ -200,7 +200,7 @@ impl VersionCheck<'_> {
             let sent = attempt(number);
             async move {
                 match sent.await {
-                    Err(error) if !connected && has_no_connection(&error) => Ok(Err(error)),
+                    Err(error) if !connected && has_no_answer(&error) => Ok(Err(error)),
                     Err(error) => Err(error),
                     Ok(answer) => Ok(Ok(answer)),
                 }
@@ -238,12 +238,15 @@ impl VersionCheck<'_> {
     }
 }
 
-/// Returns whether there was no connection at all.
-fn has_no_connection(error: &ServiceError) -> bool {
+/// Returns whether there was no connection, or no answer that could be read.
+fn has_no_answer(error: &ServiceError) -> bool {
     matches!(
         error.fault,
         Fault::Connection(_)
             | Fault::TimedOut(_)
+            | Fault::NotValid(_)
+            | Fault::Stalled(_)
+            | Fault::Slow(_)
             | Fault::Proxy(_)
             | Fault::Tls(_)
             | Fault::NoAuthorities

@@ -141,7 +141,15 @@ fn a_service_that_never_answers_times_out() {
             .cut_at(200)
             .dripping(b'x', Duration::from_mins(1))]),
     ];
-    in_parallel(&cases, |service| {
+    let no_answer = "no answer within 300ms";
+    let says = [
+        no_answer,
+        no_answer,
+        no_answer,
+        "the response stopped, with no data for 300ms",
+    ];
+    let cases: Vec<_> = cases.into_iter().zip(says).collect();
+    in_parallel(&cases, |(service, says)| {
         let exported = export(service, &["--timeout", "300ms", "--retries", "1"]).expect(5);
         assert!(
             exported.took >= Duration::from_millis(600) && exported.took < SOON,
@@ -150,6 +158,7 @@ fn a_service_that_never_answers_times_out() {
         );
         let tries = service.requests().pop().unwrap().nth + 1;
         assert_eq!(tries, 2, "{}", exported.stderr);
+        assert!(exported.has(says), "{says}: {}", exported.stderr);
     });
 }
 
@@ -178,7 +187,43 @@ fn a_service_that_sends_one_byte_at_a_time_for_ever_times_out() {
         let exported = export(service, &["--timeout", "200ms", "--retries", "0"]);
         assert_eq!(exported.code, 5, "{name}: {}", exported.stderr);
         assert!(exported.took < SOON, "{name}: {:?}", exported.took);
+        // A loaded machine may pause for longer than the fake service.
+        let says = match *name {
+            "head" | "auth head" => ["no answer within 200ms", "no answer within 2s"],
+            "error" => ["answered 500"; 2],
+            _ => [
+                "was not complete after 2s",
+                "stopped, with no data for 200ms",
+            ],
+        };
+        let is_told = says.iter().any(|says| exported.has(says));
+        assert!(is_told, "{name}: {}", exported.stderr);
     });
+}
+
+#[test]
+fn a_response_that_is_not_valid_http_is_not_called_a_lost_connection() {
+    let large = format!("HTTP/1.1 200 OK\r\nX-Large: {}\r\n", "x".repeat(600_000));
+    for head in [
+        "HTTP/1.1 200 OK\r\nContent-Length: many\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n",
+        "SSH-2.0-OpenSSH_9.6\r\n",
+        &large,
+    ] {
+        for service in [for_auth(Answer::raw(head)), service([Answer::raw(head)])] {
+            let exported = export(&service, &["-vv", "--retries", "1"]).expect(5);
+            let stderr = &exported.stderr;
+            assert!(
+                exported.has("the service sent a response that is not valid HTTP"),
+                "{stderr}"
+            );
+            for wrong in ["cannot be reached", "no response", "the connection failed"] {
+                assert!(!exported.has(wrong), "{wrong}: {stderr}");
+            }
+            let last = service.requests().pop().unwrap();
+            assert_eq!(last.nth, 1, "retried: {stderr}");
+        }
+    }
 }
 
 #[test]
