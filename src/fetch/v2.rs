@@ -24,6 +24,7 @@ use crate::client::{ServiceError, Version};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 use crate::terminal;
+use crate::text::thousands;
 
 /// How often a walk may restart without making progress.
 const MAX_RESTARTS: u32 = 3;
@@ -31,6 +32,8 @@ const MAX_RESTARTS: u32 = 3;
 const SPLIT_AFTER: u64 = 8;
 /// Number of batches after which those of the next page are not remembered.
 const MAX_REMEMBERED: usize = 10_000;
+/// Number of empty pages in a row after which a warning says so. There may be any number of them.
+const MANY_EMPTY: u64 = 1000;
 /// The longest cursor, in bytes. In a URL, it may take three times as many, and no more than 64 KiB are possible.
 const MAX_CURSOR: usize = 16 << 10;
 
@@ -55,6 +58,9 @@ pub(super) struct V2Walk {
     pages: u64,
     most_pages: u64,
     restarts: u32,
+    /// Number of empty pages in a row, and whether a warning was given about them.
+    empty_pages: u64,
+    warned_of_empty: bool,
     /// 128-bit digests of all cursors of this walk. None may be received twice.
     cursors: HashSet<u128>,
     hasher: RandomState,
@@ -93,6 +99,8 @@ impl V2Walk {
             pages: 0,
             most_pages: 0,
             restarts: 0,
+            empty_pages: 0,
+            warned_of_empty: false,
             cursors: HashSet::new(),
             hasher: RandomState::new(),
             first_page: FirstPageIds::new(),
@@ -187,6 +195,7 @@ impl V2Walk {
             self.end = Some(WindowEnd::Done(DataIssues::default()));
             return;
         };
+        self.count_empty(page.batches.is_empty() && !is_large);
         self.end = if planned.is_some() {
             planned
         } else if let Some(parts) = parts {
@@ -212,6 +221,18 @@ impl V2Walk {
             self.end = Some(WindowEnd::Failed(broken_pages(why)));
         }
         self.cursor = Some(Secret::cursor(cursor));
+    }
+
+    /// Counts empty pages that another one follows. Without a warning, endless ones would look like a run that hangs.
+    fn count_empty(&mut self, is_empty: bool) {
+        self.empty_pages = if is_empty { self.empty_pages + 1 } else { 0 };
+        if self.empty_pages >= MANY_EMPTY && !self.warned_of_empty {
+            self.warned_of_empty = true;
+            log::warn!(
+                "the service keeps sending empty pages, {} in a row so far; the run goes on until the last page",
+                thousands(MANY_EMPTY)
+            );
+        }
     }
 
     /// Returns whether to request the page after number `page` before that one is decoded.
