@@ -29,7 +29,8 @@ pub(crate) enum Flaw {
     TooLarge(&'static str),
     /// The id is empty.
     EmptyId,
-    /// A field appears twice.
+    /// A field appears twice. Names inside the value of an unknown field, and unknown names beside `data`, are not
+    /// compared: that would slow down every page.
     Repeated(String),
     /// A field name is too long.
     LongName(String),
