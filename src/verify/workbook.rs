@@ -45,21 +45,20 @@ pub(crate) fn read(
         is_whole &= flow == ControlFlow::Continue(());
         Ok(flow)
     })?;
-    if is_whole && book.has_summary() {
-        let columns = columns.or(info.columns).unwrap_or_default();
-        let missing = NEEDED.iter().find(|&&column| columns & (1 << column) == 0);
-        let unchecked = match (missing, figures.map(CropFigures::finish)) {
-            (Some(&missing), _) => format!("the workbook lacks `{}`", COLUMNS[missing].name),
-            (_, None) => "this version of trayscan did not write it".to_owned(),
-            _ if info.wrong_type.is_some() => "some values have the wrong type".to_owned(),
-            // Which of them are listed depends on the order of the batches.
-            (_, Some(summary)) if summary.lists_all() => {
-                info.contradiction = book.wrong_figure(&summary)?;
-                return Ok(info);
-            }
-            _ => "it does not list all crops".to_owned(),
-        };
-        info.unchecked_figures = Some(unchecked);
+    if !is_whole {
+        return Ok(info);
     }
+    let columns = columns.or(info.columns).unwrap_or_default();
+    let missing = NEEDED.iter().find(|&&column| columns & (1 << column) == 0);
+    let summary = match (missing, figures.map(CropFigures::finish)) {
+        (Some(&missing), _) => Err(format!("the workbook lacks `{}`", COLUMNS[missing].name)),
+        (_, None) => Err("this version of trayscan did not write it".to_owned()),
+        _ if info.wrong_type.is_some() => Err("some values have the wrong type".to_owned()),
+        // Which of them are listed depends on the order of the batches.
+        (_, Some(summary)) if summary.lists_all() => Ok(summary),
+        _ => Err("it does not list all crops".to_owned()),
+    };
+    info.contradiction = book.finish(summary.as_ref().ok())?;
+    info.unchecked_figures = summary.err().filter(|_| book.has_summary());
     Ok(info)
 }

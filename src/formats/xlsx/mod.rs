@@ -1,8 +1,7 @@
 //! `xlsx`: a workbook for Excel and LibreOffice.
 //!
-//! The writer streams rows into a workbook from rust_xlsxwriter. The reader recognises cells in the
-//! notation of an export, and takes all others from calamine. It checks the zip archive and the XML itself, because
-//! calamine accepts workbooks that other programs refuse or read differently.
+//! The writer streams rows into a workbook from rust_xlsxwriter. The reader unpacks each part once, and reads cells in
+//! the usual notation without an XML parser. It refuses workbooks that other programs refuse or read differently.
 
 mod excel_date;
 pub(crate) mod read;

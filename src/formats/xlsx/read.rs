@@ -1,29 +1,33 @@
 //! Reads the sheets of batches in a workbook, row by row, also after another program saved it.
+//!
+//! Each part is unpacked once, and checked while it is read. Other programs refuse what is not well-formed or not
+//! consistent, or read something else.
 
 // The value of a cell, and the formats that show it.
 pub(in crate::formats) mod cell_value;
 mod number_formats;
 
-// The zip archive: its layout, and how large its parts are once unpacked.
-mod zip_limits;
+// The zip archive.
 mod zip_structure;
 
-// The parts: XML that other programs accept, and references that lead where they say.
-mod links;
+// A part: XML that other programs accept.
 mod markup;
-mod package;
+mod part;
 mod structure;
 mod usual;
 mod values;
 mod vocabulary;
 mod wellformed;
+mod xml;
 
-use std::cell::RefCell;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+// All parts: references that lead where they say.
+mod links;
+mod package;
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{Read, Seek};
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
-use calamine::{DataRef, Reader as _, Xlsx, XlsxCellReader, XlsxError};
 use zip::ZipArchive;
 
 use super::PROGRAM;
@@ -38,12 +42,13 @@ use crate::formats::record::{
     EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
 };
 use crate::formats::summary::CropSummary;
-use crate::terminal;
 use crate::text::brief;
-use cell_value::{instant, is_text, text, unescape, wrong_type};
+use cell_value::{CellValue, SharedTexts, text, unescape, wrong_type};
+use links::Links;
+use markup::cells_at;
 use number_formats::{NumberFormats, Shown};
-use package::{Package, SheetFacts};
-use usual::{UsualCell, UsualCells, UsualContent, UsualStep};
+use package::Package;
+use part::{Budget, PackagePart, PartReader, is_sheet};
 
 /// The sheet of batches; further ones have a number after this name.
 const SHEET: &str = "Batches";
@@ -52,29 +57,126 @@ const ABOUT_ROWS: u32 = 64;
 
 /// An open workbook.
 pub(crate) struct Workbook<R: Read + Seek> {
+    archive: ZipArchive<R>,
+    /// The places of all parts in the archive, by their names in lower case, and the sheets that were not read yet.
+    places: BTreeMap<String, usize>,
+    unread: Vec<String>,
     package: Package,
-    file: Rc<RefCell<R>>,
-    book: Xlsx<BufReader<SharedReader<R>>>,
+    budget: Budget,
+    formats: NumberFormats,
+    texts: SharedTexts,
     about: AboutFacts,
 }
 
 impl<R: Read + Seek> Workbook<R> {
+    /// Reads everything except for the sheets of batches and those of others.
     pub(crate) fn open(mut bytes: R) -> Result<Self, ReadError> {
-        let package = zip_limits::check(&mut bytes)?;
-        let file = Rc::new(RefCell::new(bytes));
-        let mut book = catch_panic(|| Xlsx::new(SharedReader::new(&file)))?;
-        if book.has_1904_epoch() {
+        zip_structure::check(&mut bytes).map_err(altered)?;
+        let archive = ZipArchive::new(bytes).map_err(|error| {
+            let why = format!("the spreadsheet cannot be read: {error}");
+            let hint = "the file is damaged or cut short: copy or export it again";
+            ReadError::broken(None, why, hint)
+        })?;
+        let mut book = Self {
+            archive,
+            places: BTreeMap::new(),
+            unread: Vec::new(),
+            package: Package::default(),
+            budget: Budget::default(),
+            formats: NumberFormats::default(),
+            texts: SharedTexts::default(),
+            about: AboutFacts::default(),
+        };
+        let names = book.archive.file_names_raw().map(normalized);
+        for (place, name) in names.collect::<Vec<_>>().into_iter().enumerate() {
+            if book.places.insert(name.clone(), place).is_some() {
+                return Err(in_part(&name, "appears twice"));
+            }
+            if is_sheet(&name) {
+                book.package.add(&name, PackagePart::default());
+                book.unread.push(name);
+            } else {
+                book.read_part(&name)?;
+            }
+        }
+        if !book.package.has_book() && book.unread.is_empty() {
+            if !book.places.contains_key("_rels/.rels") {
+                let why = "is a zip archive, not a spreadsheet";
+                let hint = "unpack it, and pass the export inside";
+                return Err(ReadError::foreign(why, hint));
+            }
+        } else {
+            book.package.check_book().map_err(altered)?;
+        }
+        if book.package.is_1904() {
             let why = "is a workbook that counts dates from 1904, which is not supported";
             let hint = "export the same batches again, or as csv";
             return Err(ReadError::foreign(why, hint));
         }
-        let about = AboutFacts::read(&mut book)?;
-        Ok(Self {
-            package,
-            file,
-            book,
-            about,
-        })
+        (book.formats, book.texts) = book.package.take_values();
+        book.about = AboutFacts::read(&mut book)?;
+        Ok(book)
+    }
+
+    /// Reads a part from which no cells are needed.
+    fn read_part(&mut self, name: &str) -> Result<(), ReadError> {
+        let (archive, place) = (&mut self.archive, self.places[name]);
+        let part = archive.by_index(place).map_err(unpacked)?;
+        let size = part.size();
+        let read = match name.rsplit_once('.') {
+            Some((_, "xml" | "rels")) => {
+                PartReader::new(part, name, size, &mut self.budget).and_then(PartReader::finish)
+            }
+            _ => self.budget.skip(part, name),
+        };
+        let part = read.map_err(|why| in_part(name, &why))?;
+        self.package.add(name, part);
+        Ok(())
+    }
+
+    fn has_sheet(&self, sheet: &str) -> bool {
+        self.package
+            .sheets()
+            .iter()
+            .any(|known| known.name == sheet)
+    }
+
+    /// Reads the cells of a sheet, until `each` breaks.
+    fn each_cell(
+        &mut self,
+        sheet: &str,
+        mut each: impl FnMut((u32, u32), &CellValue<'_>, &Shown) -> Result<ControlFlow<()>, ReadError>,
+    ) -> Result<ControlFlow<()>, ReadError> {
+        let name = self.package.path(sheet).map_err(altered)?;
+        let Some(&place) = self.places.get(&name) else {
+            let why = format!("the spreadsheet lacks its part `{}`", brief(&name));
+            return Err(altered(why));
+        };
+        let part = self.archive.by_index(place).map_err(unpacked)?;
+        let size = part.size();
+        let wrong = |why: String| in_part(&name, &why);
+        let mut reader = PartReader::new(part, &name, size, &mut self.budget).map_err(wrong)?;
+        while let Some(cell) = reader.next_cell().map_err(wrong)? {
+            let value = cell.value(&self.formats, &self.texts).map_err(wrong)?;
+            let shown = self.formats.shown(cell.format);
+            if each(cell.place, &value, shown)? == ControlFlow::Break(()) {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        let part = reader.finish().map_err(wrong)?;
+        let is_invalid = |range: &String| range.contains('$') || cells_at(range).is_none();
+        if part.dimension.as_ref().is_some_and(is_invalid) {
+            return Err(wrong("has an invalid range".to_owned()));
+        }
+        if part.root != "worksheet" || !part.has_rows {
+            return Err(altered(format!(
+                "the sheet `{}` has no cells",
+                brief(sheet)
+            )));
+        }
+        self.unread.retain(|unread| *unread != name);
+        self.package.add(&name, part);
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Returns what the sheet `Summary` was computed from, beside the batches. `None` if
@@ -99,37 +201,62 @@ impl<R: Read + Seek> Workbook<R> {
     pub(crate) fn read(&mut self, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
         let mut info = FileInfo::default();
         let mut count = 0;
-        let book = &mut self.book;
-        for name in sheets(&book.sheet_names())? {
+        let names = self
+            .package
+            .sheets()
+            .iter()
+            .map(|sheet| sheet.name.as_str());
+        for name in sheets(&names.collect::<Vec<_>>())? {
             let mut sheet = SheetReader::new(&self.package, &name, &mut info, count)?;
-            let cells = catch_panic(|| book.worksheet_cells_reader(&name))?;
-            if sheet.read(&self.file, cells, each)? == ControlFlow::Break(()) {
+            let flow = self.each_cell(&name, |place, value, shown| {
+                let flow = sheet.next_row(Some(place.0), each)?;
+                if flow == ControlFlow::Continue(()) {
+                    sheet.check_format(place, value, shown)?;
+                    sheet.add(place, value)?;
+                }
+                Ok(flow)
+            })?;
+            if flow == ControlFlow::Break(())
+                || sheet.next_row(None, each)? == ControlFlow::Break(())
+            {
                 return Ok(info);
             }
-            count = sheet.finish()?;
+            count = sheet.finish(&self.package)?;
         }
         info.embedded_digest = self.about.digest.take();
-        each_cell(book, SUMMARY, |_, _, _| Ok(()))?;
         Ok(info)
     }
 
     /// Returns whether there are figures to check.
     pub(crate) fn has_summary(&self) -> bool {
-        self.book.sheet_names().iter().any(|name| name == SUMMARY)
+        self.has_sheet(SUMMARY)
     }
 
-    /// Returns the first cell of the sheet `Summary` that does not show these figures, in words.
-    pub(crate) fn wrong_figure(
+    /// Reads the other sheets. Returns the first cell of the sheet `Summary` that does not show these figures, in words.
+    pub(crate) fn finish(
         &mut self,
-        summary: &CropSummary,
+        summary: Option<&CropSummary>,
     ) -> Result<Option<String>, ReadError> {
-        let mut expected = summary_cells(summary);
+        let wrong = if self.has_summary() {
+            self.wrong_figure(summary)?
+        } else {
+            None
+        };
+        for name in std::mem::take(&mut self.unread) {
+            self.read_part(&name)?;
+        }
+        self.package.check(&self.formats).map_err(altered)?;
+        Ok(wrong)
+    }
+
+    fn wrong_figure(&mut self, summary: Option<&CropSummary>) -> Result<Option<String>, ReadError> {
+        let mut expected = summary.map(summary_cells).unwrap_or_default();
         let last_row = expected.keys().map(|(row, _)| *row).max();
         let mut wrong = None;
-        each_cell(&mut self.book, SUMMARY, |place, value, shown_as| {
+        let _ = self.each_cell(SUMMARY, |place, value, shown_as| {
             // People write remarks beside and below the table.
-            if place.1 >= SUMMARY_COLUMNS || Some(place.0) > last_row {
-                return Ok(());
+            if place.1 >= SUMMARY_COLUMNS || last_row.is_none_or(|last| place.0 > last) {
+                return Ok(ControlFlow::Continue(()));
             }
             if !is_shown(value, shown_as) {
                 return Err(hides_value(SUMMARY, place));
@@ -144,12 +271,18 @@ impl<R: Read + Seek> Workbook<R> {
             if shown != unescape(&right) {
                 wrong.get_or_insert_with(|| difference(place, &shown, &right));
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         let lost = expected.pop_first();
         let lost = lost.map(|(place, cell)| difference(place, "", &cell.to_string()));
         Ok(wrong.or(lost))
     }
+}
+
+/// Returns the name of a part in lower case.
+fn normalized(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    name.to_lowercase().replace('\\', "/")
 }
 
 /// Says what a cell of the sheet `Summary` shows, and what is right.
@@ -162,48 +295,18 @@ fn difference(place: (u32, u32), shown: &str, right: &str) -> String {
     format!("the sheet `{SUMMARY}` shows {shown} in {cell}, but the batches give {right}")
 }
 
-/// A reader of a file that others read as well, with a position of its own.
-struct SharedReader<R> {
-    file: Rc<RefCell<R>>,
-    position: u64,
-}
-
-impl<R: Read + Seek> SharedReader<R> {
-    fn new(file: &Rc<RefCell<R>>) -> BufReader<Self> {
-        let file = Rc::clone(file);
-        BufReader::new(Self { file, position: 0 })
-    }
-}
-
-impl<R: Read + Seek> Read for SharedReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = self.file.borrow_mut();
-        file.seek(SeekFrom::Start(self.position))?;
-        let length = file.read(buffer)?;
-        self.position += length as u64;
-        Ok(length)
-    }
-}
-
-impl<R: Read + Seek> Seek for SharedReader<R> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let mut file = self.file.borrow_mut();
-        file.seek(SeekFrom::Start(self.position))?;
-        self.position = file.seek(to)?;
-        Ok(self.position)
-    }
-}
-
 /// Reads a sheet of batches.
 struct SheetReader<'a> {
     name: &'a str,
-    facts: SheetFacts,
+    links: Links,
     header: Header,
     row: PlainRow,
     /// The row of the last cell.
     at: Option<u32>,
-    /// The last cell that was checked.
+    /// The last cell.
     last: Option<(u32, u32)>,
+    /// The first, the leftmost, the rightmost and the last cell that are not empty.
+    bounds: Option<[(u32, u32); 4]>,
     /// The number of rows of batches, including those of the sheets before.
     count: u64,
     info: &'a mut FileInfo,
@@ -216,97 +319,24 @@ impl<'a> SheetReader<'a> {
         info: &'a mut FileInfo,
         count: u64,
     ) -> Result<Self, ReadError> {
+        let mut sheets = package.sheets().iter();
+        if sheets.any(|sheet| sheet.name == name && sheet.is_hidden) {
+            return Err(altered(format!("the sheet `{name}` is hidden")));
+        }
+        let path = package.path(name).map_err(altered)?;
+        let links = package.relations(&path).iter();
+        let links = links.filter(|relation| relation.is_external);
         Ok(Self {
             name,
-            facts: package.sheet(name).map_err(altered)?,
+            links: Links::new(links.map(|relation| relation.target.as_str())),
             header: Header::default(),
             row: PlainRow::default(),
             at: None,
             last: None,
+            bounds: None,
             count,
             info,
         })
-    }
-
-    /// Reads all cells. `cells` are only used from the first that is not in the notation of an export.
-    fn read<R: Read + Seek>(
-        &mut self,
-        file: &Rc<RefCell<R>>,
-        mut cells: XlsxCellReader<'_, BufReader<SharedReader<R>>>,
-        each: &mut RecordHandler<'_>,
-    ) -> Result<ControlFlow<()>, ReadError> {
-        let formats = NumberFormats::new(cells.styles());
-        let mut passed = 0;
-        if let Some(flow) = self.read_usual(file, &formats, &mut passed, each)? {
-            return Ok(flow);
-        }
-        for _ in 0..passed {
-            catch_panic(|| cells.next_cell())?;
-        }
-        while let Some((cell, format)) = catch_panic(|| cells.next_cell_with_style_id())? {
-            let place = cell.get_position();
-            if self.next_row(Some(place.0), each)? == ControlFlow::Break(()) {
-                return Ok(ControlFlow::Break(()));
-            }
-            let format = u32::try_from(format).ok();
-            self.check_format(place, cell.get_value(), formats.shown(format))?;
-            match cell.get_value() {
-                DataRef::DateTime(days) if formats.has_whole_seconds(format) => {
-                    self.add(place, &usual::date(days.as_f64(), true))?;
-                }
-                value => self.add(place, value)?,
-            }
-        }
-        self.next_row(None, each)
-    }
-
-    /// Reads the cells as long as they are in the notation of an export, and counts them in `passed`; `None` if one is
-    /// in another.
-    fn read_usual<R: Read + Seek>(
-        &mut self,
-        file: &Rc<RefCell<R>>,
-        formats: &NumberFormats,
-        passed: &mut u64,
-        each: &mut RecordHandler<'_>,
-    ) -> Result<Option<ControlFlow<()>>, ReadError> {
-        let Some(part) = self.facts.part.take() else {
-            return Ok(None);
-        };
-        let Ok(mut archive) = ZipArchive::new(SharedReader::new(file)) else {
-            return Ok(None);
-        };
-        let part = zip_limits::find_part(&mut archive, &part);
-        let Some(mut usual) = part.map(UsualCells::new).transpose()?.flatten() else {
-            return Ok(None);
-        };
-        loop {
-            let cell = match usual.next()? {
-                UsualStep::Cell(cell) => cell,
-                UsualStep::End => return self.next_row(None, each).map(Some),
-                UsualStep::Other => return Ok(None),
-            };
-            if self.next_row(Some(cell.place.0), each)? == ControlFlow::Break(()) {
-                return Ok(Some(ControlFlow::Break(())));
-            }
-            let bytes = usual.bytes();
-            let shown = formats.shown(cell.format);
-            let is_shown = match cell.content {
-                UsualContent::Number => {
-                    let number = cell.text(bytes);
-                    number.is_some_and(|number| shown.shows_number(&number))
-                }
-                _ => *shown == Shown::Value,
-            };
-            if !is_shown || !self.add_usual(&cell, bytes, formats)? {
-                let Some(value) = cell.value(bytes, formats) else {
-                    return Ok(None);
-                };
-                self.check_format(cell.place, &value, shown)?;
-                self.add(cell.place, &value)?;
-            }
-            usual.skip(&cell);
-            *passed += 1;
-        }
     }
 
     /// Finishes the current row if the next cell is in another one.
@@ -338,44 +368,7 @@ impl<'a> SheetReader<'a> {
     }
 
     /// Adds a cell to the header or to the current row.
-    fn add(&mut self, place: (u32, u32), value: &DataRef<'_>) -> Result<(), ReadError> {
-        let as_text = || text(FieldType::Text, value);
-        self.check_cell(place, || as_text().unwrap_or_default())?;
-        let (sheet, cell) = (self.name, || cell_name(place));
-        if !self.header.is_read {
-            return self.header.add(place.1, value);
-        }
-        let Some(column) = self.header.column(place.1) else {
-            if self.header.others.contains(&place.1) || as_text().is_none() {
-                return Ok(());
-            }
-            let cell = cell();
-            return Err(altered(format!(
-                "the sheet `{sheet}` has a value in {cell}, which is not in a column of the header"
-            )));
-        };
-        let Column { name, kind, .. } = COLUMNS[column];
-        let text = text(kind, value);
-        let found = text
-            .as_deref()
-            .and_then(|text| wrong_type(kind, value, text));
-        if let Some(found) = found {
-            let why = format!("`{name}` in {} of the sheet `{sheet}` is {found}", cell());
-            if !is_text(value) || kind == FieldType::Text {
-                return Err(altered(why));
-            }
-            self.info.wrong_type.get_or_insert(why);
-        }
-        self.row.texts[column] = text;
-        Ok(())
-    }
-
-    /// Checks the position of a cell with this text, and the target of its link.
-    fn check_cell(
-        &mut self,
-        place: (u32, u32),
-        text: impl Fn() -> String,
-    ) -> Result<(), ReadError> {
+    fn add(&mut self, place: (u32, u32), value: &CellValue<'_>) -> Result<(), ReadError> {
         let (sheet, cell) = (self.name, || cell_name(place));
         if self.last.is_some_and(|last| last >= place) {
             let cell = cell();
@@ -384,30 +377,59 @@ impl<'a> SheetReader<'a> {
             )));
         }
         self.last = Some(place);
-        if !self.facts.links.check(place, &text) {
-            let cell = cell();
-            return Err(altered(format!(
-                "the link in {cell} of the sheet `{sheet}` does not lead to the address in the cell"
-            )));
+        if !self.header.is_read {
+            self.header.add(place.1, value)?;
         }
-        let is_inside = |[first, last]: &[(u32, u32); 2]| {
-            (first.0..=last.0).contains(&place.0) && (first.1..=last.1).contains(&place.1)
+        let column = self.header.column(place.1);
+        let kind = column.map_or(FieldType::Text, |column| COLUMNS[column].kind);
+        let Some(text) = text(kind, value) else {
+            return Ok(());
         };
-        let is_said = self.facts.cells.as_ref().is_none_or(is_inside);
-        if !is_said && !text().is_empty() {
+        self.add_bounds(place);
+        if matches!(value, CellValue::Text(_)) && !self.links.add(place, &text) {
+            let why = format!("the sheet `{sheet}` has too many cells with the address of a link");
+            return Err(altered(why));
+        }
+        if !self.header.is_read {
+            return Ok(());
+        }
+        let Some(column) = column else {
+            if self.header.others.contains(&place.1) {
+                return Ok(());
+            }
             let cell = cell();
             return Err(altered(format!(
-                "the sheet `{sheet}` has a cell outside its declared range: {cell}"
+                "the sheet `{sheet}` has a value in {cell}, which is not in a column of the header"
             )));
+        };
+        let Column { name, kind, .. } = COLUMNS[column];
+        if let Some(found) = wrong_type(kind, value, &text) {
+            let why = format!("`{name}` in {} of the sheet `{sheet}` is {found}", cell());
+            if !matches!(value, CellValue::Text(_)) || kind == FieldType::Text {
+                return Err(altered(why));
+            }
+            self.info.wrong_type.get_or_insert(why);
         }
+        self.row.texts[column] = Some(text);
         Ok(())
+    }
+
+    fn add_bounds(&mut self, place: (u32, u32)) {
+        let [_, left, right, last] = self.bounds.get_or_insert([place; 4]);
+        *last = place;
+        if place.1 < left.1 {
+            *left = place;
+        }
+        if place.1 > right.1 {
+            *right = place;
+        }
     }
 
     /// Checks that people see the value of a cell, or the heading of its column.
     fn check_format(
         &self,
         place: (u32, u32),
-        value: &DataRef<'_>,
+        value: &CellValue<'_>,
         shown: &Shown,
     ) -> Result<(), ReadError> {
         let text = || text(FieldType::Text, value).unwrap_or_default();
@@ -422,89 +444,73 @@ impl<'a> SheetReader<'a> {
         }
     }
 
-    /// Adds a value that has the type of its column, as nearly all have. Returns false if it needs a closer look.
-    fn add_usual(
-        &mut self,
-        cell: &UsualCell,
-        bytes: &[u8],
-        formats: &NumberFormats,
-    ) -> Result<bool, ReadError> {
-        let column = self.header.column(cell.place.1);
-        let Some(column) = column.filter(|_| self.header.is_read) else {
-            return Ok(false);
-        };
-        let kind = COLUMNS[column].kind;
-        let Some(text) = cell.text(bytes) else {
-            return Ok(false);
-        };
-        let days = || text.parse::<f64>().unwrap_or_default();
-        let is_date = formats.is_date(cell.format);
-        let value = match (cell.content, kind) {
-            (UsualContent::Text { .. }, FieldType::Text) => unescape(&text).into_owned(),
-            (UsualContent::Boolean, FieldType::Boolean) => (text == "1").to_string(),
-            (UsualContent::Number, FieldType::Integer | FieldType::Decimal)
-                if is_date == Some(false) && is_shortest(&text) =>
-            {
-                text.clone().into_owned()
-            }
-            (UsualContent::Number, FieldType::Date) if is_date == Some(true) => {
-                if formats.has_whole_seconds(cell.format) {
-                    instant(usual::whole_second(days()))
-                } else {
-                    instant(days())
-                }
-            }
-            _ => return Ok(false),
-        };
-        self.check_cell(cell.place, || match kind {
-            FieldType::Date => days().to_string(),
-            _ => value.clone(),
-        })?;
-        self.row.texts[column] = Some(value).filter(|value| !value.is_empty());
-        Ok(true)
-    }
-
-    /// Checks what the sheet must have at its end; returns the number of rows so far.
-    fn finish(mut self) -> Result<u64, ReadError> {
+    /// Checks what the sheet says after its cells; returns the number of rows so far.
+    fn finish(mut self, package: &Package) -> Result<u64, ReadError> {
         if !self.header.is_read {
             self.header.check(self.name, self.info)?;
         }
-        if !self.facts.links.all_checked() {
-            let sheet = self.name;
-            return Err(altered(format!(
-                "the sheet `{sheet}` has a link without a cell"
-            )));
+        let path = package.path(self.name).map_err(altered)?;
+        if let Some(part) = package.part(&path) {
+            self.check_part(part).map_err(altered)?;
+            self.check_links(package, &path, part).map_err(altered)?;
         }
         Ok(self.count)
     }
-}
 
-/// Returns whether a number of digits and a decimal point is written as short as possible, so that it stays the same
-/// as a float of 64 bits: that keeps fifteen digits.
-fn is_shortest(number: &str) -> bool {
-    let unsigned = number.strip_prefix('-').unwrap_or(number);
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "1"));
-    unsigned.len() <= 16
-        && (whole == "0" || !whole.starts_with('0'))
-        && !fraction.ends_with('0')
-        && whole.len() <= 15
-}
-
-/// Reads the cells of a sheet without batches, if it is there.
-fn each_cell(
-    book: &mut Xlsx<impl Read + Seek>,
-    sheet: &str,
-    mut each: impl FnMut((u32, u32), &DataRef<'_>, &Shown) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
-    if book.sheet_names().iter().any(|name| name == sheet) {
-        let mut cells = catch_panic(|| book.worksheet_cells_reader(sheet))?;
-        let formats = NumberFormats::new(cells.styles());
-        while let Some((cell, format)) = catch_panic(|| cells.next_cell_with_style_id())? {
-            let (place, value) = (cell.get_position(), cell.get_value());
-            each(place, value, formats.shown(u32::try_from(format).ok()))?;
+    fn check_part(&self, part: &PackagePart) -> Result<(), String> {
+        let sheet = self.name;
+        if part.merged {
+            return Err(format!(
+                "the sheet `{sheet}` has merged cells, which hide others"
+            ));
+        }
+        let Some([first, last]) = part.dimension.as_deref().and_then(cells_at) else {
+            return Ok(());
+        };
+        let is_outside = |place: &&(u32, u32)| {
+            !(first.0..=last.0).contains(&place.0) || !(first.1..=last.1).contains(&place.1)
+        };
+        match self.bounds.iter().flatten().find(is_outside) {
+            Some(&place) => {
+                let cell = cell_name(place);
+                Err(format!(
+                    "the sheet `{sheet}` has a cell outside its declared range: {cell}"
+                ))
+            }
+            None => Ok(()),
         }
     }
-    Ok(())
+
+    fn check_links(&self, package: &Package, path: &str, part: &PackagePart) -> Result<(), String> {
+        let sheet = self.name;
+        let relations = package.relations(path).iter();
+        let relations: BTreeMap<&str, &str> = relations
+            .filter(|relation| relation.is_external)
+            .map(|relation| (relation.id.as_str(), relation.target.as_str()))
+            .collect();
+        let mut cells = HashSet::new();
+        for link in &part.links {
+            let target = link.relation.as_deref().and_then(|id| relations.get(id));
+            let target = target.map(|&target| match &link.location {
+                Some(location) => format!("{target}#{location}"),
+                None => target.to_owned(),
+            });
+            let cell = cells_at(&link.cells).filter(|[first, last]| first == last);
+            let (Some(target), Some([cell, _])) = (target, cell) else {
+                return Err(format!("the sheet `{sheet}` has a link without a target"));
+            };
+            if !cells.insert(cell) {
+                return Err(format!("the sheet `{sheet}` has two links in one cell"));
+            }
+            if !self.links.leads_to(&target, cell) {
+                let cell = cell_name(cell);
+                return Err(format!(
+                    "the link in {cell} of the sheet `{sheet}` does not lead to the address in the cell"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the name of a cell, such as `P12`.
@@ -522,12 +528,12 @@ fn cell_name((row, column): (u32, u32)) -> String {
 }
 
 /// Returns whether people see the value of a cell. Formats of numbers show text as it is.
-fn is_shown(value: &DataRef<'_>, shown: &Shown) -> bool {
+fn is_shown(value: &CellValue<'_>, shown: &Shown) -> bool {
     let text = || text(FieldType::Text, value).unwrap_or_default();
     match (shown, value) {
         (Shown::Value, _) => true,
         (Shown::Words(_) | Shown::Other, _) => text().is_empty(),
-        (_, DataRef::Int(_) | DataRef::Float(_)) => shown.shows_number(&text()),
+        (_, CellValue::Number(_)) => shown.shows_number(&text()),
         _ => true,
     }
 }
@@ -540,15 +546,18 @@ fn hides_value(sheet: &str, place: (u32, u32)) -> ReadError {
 }
 
 fn altered(why: String) -> ReadError {
-    ReadError::broken(None, why, "the file was modified: export it again")
+    let hint = "the file is not an export, or was modified: export it again";
+    ReadError::broken(None, why, hint)
 }
 
-/// Runs code of calamine, which may panic if the workbook is damaged.
-fn catch_panic<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, ReadError> {
-    match terminal::caught(work) {
-        Ok(read) => read.map_err(broken),
-        Err(_) => Err(broken(XlsxError::Unexpected("invalid structure"))),
-    }
+/// Says what is wrong with the part `name`.
+fn in_part(name: &str, why: &str) -> ReadError {
+    altered(format!("`{}` in the spreadsheet {why}", brief(name)))
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "as `map_err` passes it")]
+fn unpacked(error: zip::result::ZipError) -> ReadError {
+    altered(format!("the spreadsheet cannot be unpacked: {error}"))
 }
 
 /// What the sheet `Summary` was computed from, beside the batches.
@@ -572,11 +581,14 @@ struct AboutFacts {
 }
 
 impl AboutFacts {
-    fn read(book: &mut Xlsx<impl Read + Seek>) -> Result<Self, ReadError> {
+    fn read(book: &mut Workbook<impl Read + Seek>) -> Result<Self, ReadError> {
         let mut about = Self::default();
+        if !book.has_sheet(ABOUT) {
+            return Ok(about);
+        }
         let (mut label, mut batches, mut set_digest, mut digest_version) =
             (String::new(), None, None, None);
-        each_cell(book, ABOUT, |place, value, _| {
+        let _ = book.each_cell(ABOUT, |place, value, _| {
             let as_text = || text(FieldType::Text, value).unwrap_or_default();
             match (place, label.as_str()) {
                 ((ABOUT_ROWS.., _), _) => {}
@@ -597,7 +609,7 @@ impl AboutFacts {
                 ((_, 1), "Written by") => about.writer = Some(as_text()),
                 _ => {}
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         about.digest = set_digest.map(|set_digest| EmbeddedDigest {
             batches,
@@ -611,17 +623,22 @@ impl AboutFacts {
 
 /// Returns the sheets of batches, by their names; if there are none, the first sheet that is not one of the others.
 /// People add sheets after them, but one before them would be read in their place.
-fn sheets(names: &[String]) -> Result<Vec<String>, ReadError> {
-    let is_batches = |name: &&String| {
+fn sheets(names: &[&str]) -> Result<Vec<String>, ReadError> {
+    let is_batches = |name: &&str| {
         let rest = name.strip_prefix(SHEET);
         rest.is_some_and(|rest| rest.is_empty() || rest.trim_start().parse::<u32>().is_ok())
     };
     // Figures are not batches, whatever else is on their sheet.
     let others = [SUMMARY, ABOUT];
-    let found: Vec<String> = names.iter().filter(is_batches).cloned().collect();
+    let found: Vec<String> = names
+        .iter()
+        .copied()
+        .filter(is_batches)
+        .map(str::to_owned)
+        .collect();
     if !found.is_empty() {
         let mut before = names.iter().take_while(|name| !is_batches(name));
-        return match before.find(|name| !others.contains(&name.as_str())) {
+        return match before.find(|name| !others.contains(name)) {
             None => Ok(found),
             Some(name) => Err(altered(format!(
                 "the sheet `{}` is before the sheet `{SHEET}`, and other programs read the first one",
@@ -631,7 +648,7 @@ fn sheets(names: &[String]) -> Result<Vec<String>, ReadError> {
     }
     let is_other = |name: &str| others.iter().any(|other| other.eq_ignore_ascii_case(name));
     match names.iter().find(|name| !is_other(name)) {
-        Some(name) => Ok(vec![name.clone()]),
+        Some(&name) => Ok(vec![name.to_owned()]),
         None => Err(altered(format!("the spreadsheet has no sheet `{SHEET}`"))),
     }
 }
@@ -647,7 +664,7 @@ struct Header {
 }
 
 impl Header {
-    fn add(&mut self, place: u32, value: &DataRef<'_>) -> Result<(), ReadError> {
+    fn add(&mut self, place: u32, value: &CellValue<'_>) -> Result<(), ReadError> {
         let Some(name) = text(FieldType::Text, value) else {
             return Ok(());
         };
@@ -701,52 +718,13 @@ impl Header {
     }
 }
 
-fn broken(error: XlsxError) -> ReadError {
-    match error {
-        XlsxError::Io(error) => ReadError::Io(error),
-        XlsxError::FileNotFound(_) => ReadError::foreign(
-            "is a zip archive, not a spreadsheet",
-            "unpack it, and pass the export inside",
-        ),
-        other => ReadError::broken(
-            None,
-            format!("the spreadsheet cannot be read: {other}"),
-            "the file is damaged or cut short: copy or export it again",
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_short_number_stays_the_same_as_a_float() {
-        for (text, expected) in [
-            ("0", true),
-            ("-0", true),
-            ("87.5", true),
-            ("-0.000000000001", true),
-            ("999999999999999", true),
-            ("99999999999999.9", true),
-            ("87.50", false),
-            ("007", false),
-            ("1.0", false),
-            ("0.1234567890123456", false),
-            ("9999999999999999", false),
-        ] {
-            assert_eq!(is_shortest(text), expected, "{text}");
-            let float: f64 = text.parse().expect(text);
-            assert!(!expected || float.to_string() == text, "{text}");
-        }
-    }
-
-    #[test]
     fn only_our_own_sheets_may_be_before_the_batches() {
-        let sheets = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            sheets(&names).ok()
-        };
+        let sheets = |names: &[&str]| sheets(names).ok();
         for names in [
             &["Summary", "Batches", "About"][..],
             &["Batches", "Summary", "Data"],

@@ -323,7 +323,11 @@ fn links_must_match_their_cells() {
     let inside = parts().replace(SHEET, "r:id=\"rId1\"", "location=\"About!A1\"");
     export.assert_refused("inside", &inside.pack(), "has a link without a target");
     let lost = parts().replace(SHEET, "ref=\"P2\" r:id", "ref=\"P99\" r:id");
-    export.assert_refused("lost", &lost.pack(), "has a link without a cell");
+    export.assert_refused(
+        "lost",
+        &lost.pack(),
+        "the link in P99 of the sheet `Batches` does not lead to the address in the cell",
+    );
     // A cell without its link still has its text.
     let dead = parts().replace(SHEET, "<hyperlink ref=\"P2\" r:id=\"rId1\"/>", "");
     export.assert_equal(&dead.pack());
@@ -374,7 +378,7 @@ fn a_sheet_must_not_have_cells_outside_its_table() {
         (
             "range",
             parts().replace(SHEET, "A1:R4", "A1:R3"),
-            "a cell outside its declared range: A4",
+            "a cell outside its declared range: R4",
         ),
         (
             "merged",

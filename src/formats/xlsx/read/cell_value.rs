@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use calamine::DataRef;
 use chrono::{DateTime, Datelike as _, Timelike as _};
+use memchr::{memchr3, memmem};
 
+use super::number_formats::NumberFormats;
+use super::xml::resolve;
 use crate::batch::{FieldType, Timestamp, is_number};
 
 /// A day in microseconds.
@@ -12,12 +14,177 @@ const DAY: f64 = 86_400_000_000.0;
 /// The number of 1970-01-01 in days.
 const EPOCH: i64 = 25_569;
 
+/// What a cell says that its value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum CellType {
+    /// A number, or a date that is stored as one.
+    #[default]
+    Number,
+    Boolean,
+    Text,
+    /// The number of a shared text.
+    Shared,
+    IsoDate,
+    Error,
+}
+
+/// A cell of a sheet, as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cell<'a> {
+    /// Its row and column, from 0.
+    pub(super) place: (u32, u32),
+    /// The number of its format.
+    pub(super) format: u32,
+    pub(super) kind: CellType,
+    pub(super) text: Cow<'a, str>,
+}
+
+/// The value of a cell.
+#[derive(Debug)]
+pub(super) enum CellValue<'a> {
+    Empty,
+    Text(&'a str),
+    /// A number, as it is written.
+    Number(&'a str),
+    Boolean(bool),
+    /// A number of days.
+    Date(f64),
+    IsoDate(&'a str),
+    Error(&'a str),
+}
+
+impl Cell<'_> {
+    pub(super) fn value<'a>(
+        &'a self,
+        formats: &NumberFormats,
+        texts: &'a SharedTexts,
+    ) -> Result<CellValue<'a>, String> {
+        let text = &*self.text;
+        if text.is_empty() {
+            return Ok(CellValue::Empty);
+        }
+        Ok(match self.kind {
+            CellType::Number => match formats.date(self.format) {
+                None => CellValue::Number(text),
+                Some(has_whole_seconds) => {
+                    let days = text.parse().unwrap_or_default();
+                    // Other programs write some of them a little differently. Where the format shows no fraction of a
+                    // second, that is not a change.
+                    let whole = has_whole_seconds.then(|| whole_second(days));
+                    CellValue::Date(whole.unwrap_or(days))
+                }
+            },
+            CellType::Boolean => match text.trim() {
+                "" => CellValue::Empty,
+                "0" => CellValue::Boolean(false),
+                "1" => CellValue::Boolean(true),
+                text if text.eq_ignore_ascii_case("false") => CellValue::Boolean(false),
+                text if text.eq_ignore_ascii_case("true") => CellValue::Boolean(true),
+                _ => return Err("has a cell that is neither TRUE nor FALSE".to_owned()),
+            },
+            CellType::Text => CellValue::Text(text),
+            CellType::Shared => {
+                let number = text.trim().parse().ok();
+                let shared = number.and_then(|number| texts.get(number));
+                CellValue::Text(shared.ok_or("has a cell without its shared text")?)
+            }
+            CellType::IsoDate => CellValue::IsoDate(text),
+            CellType::Error if text.starts_with('#') => CellValue::Error(text),
+            CellType::Error => return Err("has an unknown error in a cell".to_owned()),
+        })
+    }
+}
+
+/// The shared texts of a workbook, one after another.
+#[derive(Debug, Default)]
+pub(super) struct SharedTexts {
+    all: String,
+    ends: Vec<usize>,
+}
+
+impl SharedTexts {
+    pub(super) fn push(&mut self, text: &str) {
+        self.all.push_str(text);
+        self.ends.push(self.all.len());
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn get(&self, number: usize) -> Option<&str> {
+        let end = *self.ends.get(number)?;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.all[start..end])
+    }
+}
+
+/// Returns what a text in XML says: with its references resolved, without the blanks around it unless they are kept.
+pub(super) fn plain_text(text: &str, keeps_blanks: bool) -> Cow<'_, str> {
+    if memchr3(b'&', b'\r', b'_', text.as_bytes()).is_none() {
+        return Cow::Borrowed(if keeps_blanks { text } else { trim(text) });
+    }
+    let mut plain = String::with_capacity(text.len());
+    push_plain(&mut plain, &resolve(text), keeps_blanks);
+    Cow::Owned(plain)
+}
+
+/// Adds a piece of a text with resolved references. Resolves the escapes of Excel: `_x000D_` is a carriage return.
+pub(super) fn push_plain(plain: &mut String, piece: &str, keeps_blanks: bool) {
+    let mut rest = if keeps_blanks { piece } else { trim(piece) };
+    while let Some(at) = memmem::find(rest.as_bytes(), b"_x") {
+        let mut units = Vec::new();
+        let (before, mut after) = rest.split_at(at);
+        while let Some(unit) = escaped_unit(after) {
+            units.push(unit);
+            after = &after[7..];
+        }
+        plain.push_str(before);
+        plain.extend(char::decode_utf16(units).map(|letter| letter.unwrap_or('\u{fffd}')));
+        if after.len() == rest.len() - at {
+            plain.push_str("_x");
+            after = &after[2..];
+        }
+        rest = after;
+    }
+    plain.push_str(rest);
+}
+
+/// Parses an escape such as `_x000D_` at the start of `text`.
+fn escaped_unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("_x")?.get(..5)?.strip_suffix('_')?;
+    let is_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u16::from_str_radix(digits, 16).ok().filter(|_| is_digits)
+}
+
+/// Removes the blanks around a text; others than these are kept.
+fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\r', '\n'])
+}
+
+/// Returns the whole second that `days` is nearest to, unless it is too far.
+fn whole_second(days: f64) -> f64 {
+    const SECONDS: f64 = 86_400.0;
+    /// Ten microseconds: the fifteenth digit is about as large.
+    const TOLERANCE: f64 = 1e-5 / SECONDS;
+    let whole = (days * SECONDS).round() / SECONDS;
+    if (days - whole).abs() <= TOLERANCE {
+        whole
+    } else {
+        days
+    }
+}
+
 /// Describes a value that has another type than an export writes. An export writes invalid values as text, so
 /// text is wrong only if it is a valid value.
-pub(super) fn wrong_type(kind: FieldType, value: &DataRef<'_>, text: &str) -> Option<&'static str> {
-    let is_text = is_text(value);
-    let has_digits = matches!(value, DataRef::Int(_) | DataRef::Float(_));
-    let is_date = matches!(value, DataRef::DateTime(_) | DataRef::DateTimeIso(_));
+pub(super) fn wrong_type(
+    kind: FieldType,
+    value: &CellValue<'_>,
+    text: &str,
+) -> Option<&'static str> {
+    let is_text = matches!(value, CellValue::Text(_));
+    let has_digits = matches!(value, CellValue::Number(_));
+    let is_date = matches!(value, CellValue::Date(_) | CellValue::IsoDate(_));
     match kind {
         FieldType::Text => (!is_text).then_some("a number, a date or a formula, not text"),
         FieldType::Integer | FieldType::Decimal if has_digits => None,
@@ -25,7 +192,7 @@ pub(super) fn wrong_type(kind: FieldType, value: &DataRef<'_>, text: &str) -> Op
             is_number(text.trim()).then_some("text, not a number")
         }
         FieldType::Integer | FieldType::Decimal => Some("not a number"),
-        FieldType::Boolean if matches!(value, DataRef::Bool(_)) => None,
+        FieldType::Boolean if matches!(value, CellValue::Boolean(_)) => None,
         FieldType::Boolean if is_text => {
             let is_boolean = ["true", "false"]
                 .iter()
@@ -39,10 +206,6 @@ pub(super) fn wrong_type(kind: FieldType, value: &DataRef<'_>, text: &str) -> Op
     }
 }
 
-pub(super) fn is_text(value: &DataRef<'_>) -> bool {
-    matches!(value, DataRef::String(_) | DataRef::SharedString(_))
-}
-
 /// Returns whether spreadsheets can store an instant in days: from 1900-03-01 on, to the millisecond.
 fn is_countable(text: &str) -> bool {
     const FIRST: i64 = (61 - EPOCH) * 86_400;
@@ -52,21 +215,34 @@ fn is_countable(text: &str) -> bool {
 }
 
 /// Returns the value of a cell as the service would write it.
-pub(super) fn text(kind: FieldType, value: &DataRef<'_>) -> Option<String> {
+pub(super) fn text(kind: FieldType, value: &CellValue<'_>) -> Option<String> {
     let text = match value {
-        DataRef::Empty => return None,
-        DataRef::String(text) => unescape(text).into_owned(),
-        DataRef::SharedString(text) => unescape(text).into_owned(),
-        DataRef::Bool(yes) => yes.to_string(),
-        DataRef::Int(number) => number.to_string(),
-        DataRef::Float(days) if kind == FieldType::Date => instant(*days),
-        DataRef::Float(number) => number.to_string(),
-        DataRef::DateTime(days) if kind == FieldType::Date => instant(days.as_f64()),
-        DataRef::DateTime(days) => days.as_f64().to_string(),
-        DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => text.clone(),
-        DataRef::Error(error) => error.to_string(),
+        CellValue::Empty => return None,
+        CellValue::Text(text) => unescape(text).into_owned(),
+        CellValue::Boolean(yes) => yes.to_string(),
+        CellValue::Number(number) if kind == FieldType::Date => instant(number.parse().ok()?),
+        CellValue::Number(number) if is_shortest(number) => (*number).to_owned(),
+        CellValue::Number(number) => number.parse::<f64>().ok()?.to_string(),
+        CellValue::Date(days) if kind == FieldType::Date => instant(*days),
+        CellValue::Date(days) => days.to_string(),
+        CellValue::IsoDate(text) | CellValue::Error(text) => (*text).to_owned(),
     };
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// Returns whether a number of digits and a decimal point is written as short as possible, so that it stays the same
+/// as a float of 64 bits: that keeps fifteen digits.
+fn is_shortest(number: &str) -> bool {
+    let unsigned = number.strip_prefix('-').unwrap_or(number);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "1"));
+    let is_digits =
+        |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    unsigned.len() <= 16
+        && is_digits(whole)
+        && is_digits(fraction)
+        && (whole == "0" || !whole.starts_with('0'))
+        && !fraction.ends_with('0')
+        && whole.len() <= 15
 }
 
 /// Returns the instant with the fewest digits that gives this number of days, to the microsecond.
@@ -76,7 +252,7 @@ pub(super) fn text(kind: FieldType, value: &DataRef<'_>) -> Option<String> {
     clippy::float_cmp,
     reason = "a number out of range is not a date, and stays a number"
 )]
-pub(super) fn instant(days: f64) -> String {
+fn instant(days: f64) -> String {
     let whole = days.floor();
     let micros = ((days - whole) * DAY).round() as i64;
     let seconds = (whole as i64).checked_sub(EPOCH);
@@ -164,6 +340,66 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_short_number_stays_the_same_as_a_float() {
+        for (text, expected) in [
+            ("0", true),
+            ("-0", true),
+            ("87.5", true),
+            ("-0.000000000001", true),
+            ("999999999999999", true),
+            ("99999999999999.9", true),
+            ("87.50", false),
+            ("007", false),
+            ("1.0", false),
+            ("0.1234567890123456", false),
+            ("9999999999999999", false),
+            ("1e5", false),
+            (".5", false),
+        ] {
+            assert_eq!(is_shortest(text), expected, "{text}");
+            let float: f64 = text.parse().expect(text);
+            assert!(!expected || float.to_string() == text, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_date_without_a_fraction_is_a_whole_second() {
+        // As an export writes it, the float after it, and with fifteen digits.
+        let days: f64 = 3_986_776_801.0 / 86_400.0;
+        for same in [
+            days,
+            f64::from_bits(days.to_bits() + 1),
+            46_143.250_011_574_1,
+        ] {
+            assert_eq!(whole_second(same).to_bits(), days.to_bits(), "{same}");
+        }
+        for other in [46_143.250_012, 46_143.250_011_574_3] {
+            assert_eq!(whole_second(other).to_bits(), other.to_bits(), "{other}");
+        }
+    }
+
+    #[test]
+    fn texts_are_what_xml_and_excel_say() {
+        for (text, plain) in [
+            (" ä\u{a0} ", "ä\u{a0}"),
+            ("a\r\nb\rc", "a\nb\nc"),
+            ("a&#13;b &amp; &lt;", "a\rb & <"),
+            ("&#32;a", "a"),
+            ("a_x000D_b", "a\rb"),
+            ("_x005F_x000D_", "_x000D_"),
+            ("_xD83D__xDCF7__x", "📷_x"),
+            ("_xD83D_a_xDCF7_", "\u{fffd}a\u{fffd}"),
+            ("_x000_x0041_", "_x000A"),
+            ("_x+041_ _x00é_", "_x+041_ _x00é_"),
+            ("&#95;x0041_", "A"),
+        ] {
+            assert_eq!(plain_text(text, false), plain, "{text}");
+        }
+        assert_eq!(plain_text(" a\t", true), " a\t");
+        assert_eq!(plain_text(" _x0041_&#32;", true), " A ");
+    }
+
+    #[test]
     fn escapes_without_an_end_take_no_quadratic_time() {
         let text = r"\u{".repeat(300_000);
         assert_eq!(unescape(&text), text);
@@ -208,24 +444,24 @@ mod tests {
 
     #[test]
     fn values_must_have_the_types_of_their_columns() {
-        let text = |text: &str| DataRef::String(text.to_owned());
+        let text = CellValue::Text;
         for (kind, value, is_right) in [
             (FieldType::Text, text("7"), true),
-            (FieldType::Text, DataRef::Float(7.0), false),
-            (FieldType::Text, DataRef::Bool(true), false),
-            (FieldType::Decimal, DataRef::Float(87.5), true),
+            (FieldType::Text, CellValue::Number("7"), false),
+            (FieldType::Text, CellValue::Boolean(true), false),
+            (FieldType::Decimal, CellValue::Number("87.5"), true),
             (FieldType::Decimal, text("87.5"), false),
             (FieldType::Decimal, text("many"), true),
-            (FieldType::Integer, DataRef::Bool(true), false),
-            (FieldType::Boolean, DataRef::Bool(true), true),
+            (FieldType::Integer, CellValue::Boolean(true), false),
+            (FieldType::Boolean, CellValue::Boolean(true), true),
             (FieldType::Boolean, text("TRUE"), false),
             (FieldType::Boolean, text("maybe"), true),
-            (FieldType::Boolean, DataRef::Float(1.0), false),
+            (FieldType::Boolean, CellValue::Number("1"), false),
             (FieldType::Date, text("2026-05-01T06:00:00Z"), false),
             // These cannot be stored in days.
             (FieldType::Date, text("1850-05-01T06:00:00Z"), true),
             (FieldType::Date, text("9999-12-31T23:59:59.123456Z"), true),
-            (FieldType::Date, DataRef::Float(46_143.25), false),
+            (FieldType::Date, CellValue::Number("46143.25"), false),
         ] {
             let written = super::text(kind, &value).unwrap_or_default();
             let found = wrong_type(kind, &value, &written);

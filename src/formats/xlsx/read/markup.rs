@@ -65,7 +65,7 @@ pub(super) fn find_attributes(tag: &[u8], found: &mut Vec<Attribute>) -> Option<
     }
 }
 
-/// Replaces character references with their characters.
+/// Replaces references with their characters.
 pub(super) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
@@ -73,25 +73,33 @@ pub(super) fn unescape(text: &str) -> Cow<'_, str> {
     let mut undone = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
-        undone.push_str(before);
         let (name, more) = after.split_once(';').unwrap_or((after, ""));
-        let code = name
-            .strip_prefix("#x")
-            .map(|digits| u32::from_str_radix(digits, 16));
-        let code = code.or_else(|| name.strip_prefix('#').map(str::parse));
-        let letter = match name {
-            "amp" => Some('&'),
-            "lt" => Some('<'),
-            "gt" => Some('>'),
-            "quot" => Some('"'),
-            "apos" => Some('\''),
-            _ => code.and_then(Result::ok).and_then(char::from_u32),
-        };
-        undone.extend(letter);
+        undone.push_str(before);
+        undone.extend(character(name));
         rest = more;
     }
     undone.push_str(rest);
     Cow::Owned(undone)
+}
+
+/// Returns the character of a reference such as `amp` or `#33`; `None` if XML has no such one.
+pub(super) fn character(name: &str) -> Option<char> {
+    let (digits, radix) = match name {
+        "amp" => return Some('&'),
+        "lt" => return Some('<'),
+        "gt" => return Some('>'),
+        "quot" => return Some('"'),
+        "apos" => return Some('\''),
+        _ => match (name.strip_prefix("#x"), name.strip_prefix('#')) {
+            (Some(digits), _) => (digits, 16),
+            (None, digits) => (digits?, 10),
+        },
+    };
+    // A sign would be parsed, too.
+    let code = u32::from_str_radix(digits, radix).ok();
+    let code = code.filter(|_| !digits.starts_with('+'));
+    let letter = code.and_then(char::from_u32);
+    letter.filter(|&letter| letter >= ' ' || "\t\n\r".contains(letter))
 }
 
 /// Parses a reference such as `P12`: row and column, from 0.

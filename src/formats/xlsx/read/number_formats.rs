@@ -1,18 +1,18 @@
 //! The number formats of cells: whether a number is a date, and what people see of it.
 
-use calamine::Style;
+use std::collections::HashMap;
 
 /// The decimals that an export shows: those of the service.
 const DECIMALS: usize = 2;
 
-/// The number formats of a workbook.
+/// The number format of each cell format of a workbook, by its number.
+#[derive(Debug, Default)]
 pub(super) struct NumberFormats(Vec<NumberFormat>);
 
+#[derive(Debug)]
 struct NumberFormat {
-    /// Whether numbers are dates; `None` if exports do not use it.
-    is_date: Option<bool>,
-    /// Whether it shows no fraction of a second.
-    has_whole_seconds: bool,
+    /// Whether a date shows no fraction of a second; `None` if numbers are not dates.
+    has_whole_seconds: Option<bool>,
     shown: Shown,
 }
 
@@ -176,48 +176,72 @@ fn shows_value(code: &str) -> bool {
 }
 
 impl NumberFormats {
-    pub(super) fn new(styles: &[Style]) -> Self {
-        let format = |style: &Style| {
-            let format = style.number_format.as_ref();
-            let code = format.map(|format| format.format_code.as_str());
+    /// `ids` are the number formats of the cell formats, and `codes` those that not every program knows.
+    pub(super) fn new(ids: &[u32], codes: &HashMap<u32, String>) -> Self {
+        let format = |id: &u32| {
+            let code = codes.get(id).map(String::as_str);
+            let is_date = code.map_or(matches!(id, 14..=22 | 27..=36 | 45..=47 | 50..=58), is_date);
+            let code = code.unwrap_or_else(|| builtin_code(*id));
             NumberFormat {
-                is_date: match (format.and_then(|format| format.format_id), code) {
-                    // That is also the code of a number that calamine does not know.
-                    (Some(0), Some("General")) | (Some(_), Some("0" | "0.00" | "@")) => Some(false),
-                    (Some(_), Some("yyyy-mm-dd hh:mm:ss" | "yyyy-mm-dd hh:mm:ss.000")) => {
-                        Some(true)
-                    }
-                    _ => None,
-                },
-                has_whole_seconds: code.is_some_and(|code| !code.contains('0')),
-                shown: code.map_or(Shown::Value, Shown::by),
+                has_whole_seconds: is_date.then(|| !code.contains('0')),
+                shown: Shown::by(code),
             }
         };
-        Self(styles.iter().map(format).collect())
+        Self(ids.iter().map(format).collect())
     }
 
-    fn find(&self, format: Option<u32>) -> Option<&NumberFormat> {
-        self.0.get(usize::try_from(format?).ok()?)
+    /// Returns whether there is a cell format with this number; the first is always there.
+    pub(super) fn has(&self, format: u32) -> bool {
+        format == 0 || self.find(format).is_some()
     }
 
-    /// Returns whether dates in this format show no fraction of a second.
-    pub(super) fn has_whole_seconds(&self, format: Option<u32>) -> bool {
-        self.find(format)
-            .is_some_and(|format| format.has_whole_seconds)
+    fn find(&self, format: u32) -> Option<&NumberFormat> {
+        self.0.get(usize::try_from(format).ok()?)
     }
 
     /// Returns what people see of a cell in this format.
-    pub(super) fn shown(&self, format: Option<u32>) -> &Shown {
-        self.find(format)
-            .map_or(&Shown::Value, |format| &format.shown)
+    pub(super) fn shown(&self, format: u32) -> &Shown {
+        let found = self.find(format);
+        found.map_or(&Shown::Value, |format| &format.shown)
     }
 
-    /// Returns whether numbers in this format are dates; `None` if unknown.
-    pub(super) fn is_date(&self, format: Option<u32>) -> Option<bool> {
-        match format {
-            Some(_) => self.find(format)?.is_date,
-            None => Some(false),
-        }
+    /// Returns whether a date in this format shows no fraction of a second; `None` if it shows a number.
+    pub(super) fn date(&self, format: u32) -> Option<bool> {
+        self.find(format)?.has_whole_seconds
+    }
+}
+
+/// Returns whether a format shows a number as a date or as a time: a format of positive numbers, with letters for
+/// the parts of a date.
+fn is_date(code: &str) -> bool {
+    let is_duration = |part: &str| {
+        let (unit, _) = part.split_once(']').unwrap_or_default();
+        ['h', 'm', 's']
+            .iter()
+            .any(|letter| !unit.is_empty() && unit.trim_matches(*letter).is_empty())
+    };
+    let code = code.to_ascii_lowercase();
+    let rest = without_literals(&code);
+    let first = rest.split(';').next().unwrap_or_default();
+    first.contains(['d', 'm', 'h', 'y', 's'])
+        || first.contains("a/p")
+        || code
+            .split(';')
+            .take(1)
+            .flat_map(|first| first.split('[').skip(1))
+            .any(is_duration)
+}
+
+/// Returns a code that shows as much as the number format that every program knows by this number.
+fn builtin_code(id: u32) -> &'static str {
+    match id {
+        1 | 3 | 12 | 13 | 37 | 38 | 41 | 42 => "0",
+        9 | 10 => "0%",
+        11 => "0.00E+00",
+        47 => "mmss.0",
+        48 => "##0.0E+0",
+        // With two decimals, or a date without a fraction of a second, or unknown.
+        _ => "General",
     }
 }
 
@@ -282,6 +306,55 @@ mod tests {
         }
         let words = Shown::by(";;;\"Usable rate (%)\"");
         assert_eq!(words, Shown::Words("Usable rate (%)".to_owned()));
+    }
+
+    #[test]
+    fn dates_are_recognised_by_their_format() {
+        for code in [
+            "DD/MM/YY",
+            "H:MM:SS;@",
+            "m\"M\"d\"D\";@",
+            "[h]:mm:ss",
+            "[ss]",
+            "[Blue]\\+[h]:mm;[Red]\\-[h]:mm",
+            "[$-404]e\"x\"m\"y\"d",
+            "yyyy-mm-dd hh:mm:ss.000",
+            "A/P",
+        ] {
+            assert!(is_date(code), "{code}");
+        }
+        for code in [
+            "General",
+            "0.00E+00",
+            "#,##0\\ [$\\u20bd-46D]",
+            "\"Y: \"0.00\"m\";\"Y: <num>m\";@",
+            "0_ ;[Red]\\-0\\ ",
+            "\\Y000000",
+            "#,##0.0####\" YMD\"",
+            "[Red][<=5]0",
+            "0;yyyy",
+            "_y0",
+            "*d0",
+        ] {
+            assert!(!is_date(code), "{code}");
+        }
+        let codes = [(164, "yyyy-mm-dd hh:mm:ss"), (2, "ss.000")];
+        let codes = codes.map(|(id, code)| (id, code.to_owned()));
+        let formats = NumberFormats::new(&[0, 164, 2, 22, 46, 30, 99], &codes.into());
+        let dates = (0..8).map(|format| formats.date(format));
+        let expected = [
+            None,
+            Some(true),
+            Some(false),
+            Some(true),
+            Some(true),
+            Some(true),
+            None,
+            None,
+        ];
+        assert_eq!(dates.collect::<Vec<_>>(), expected);
+        assert!(formats.has(6) && !formats.has(7));
+        assert!(NumberFormats::default().has(0));
     }
 
     #[test]

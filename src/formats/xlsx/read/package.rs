@@ -3,66 +3,18 @@
 //! A reader that needs fewer parts than Excel would accept a workbook that Excel refuses, and one that
 //! follows other references would read other cells.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+use std::mem;
 
-use super::links::Links;
-use super::markup::cells_at;
+use super::cell_value::SharedTexts;
+use super::number_formats::NumberFormats;
+use super::part::{PackagePart, Relation, SheetEntry};
 use crate::text;
-
-/// What the tags of a part say.
-#[derive(Debug, Default)]
-pub(super) struct PackagePart {
-    /// The first tag.
-    pub(super) root: String,
-    /// Sheet: its links, its declared range, and whether cells are merged.
-    pub(super) links: Vec<SheetLink>,
-    pub(super) dimension: Option<String>,
-    pub(super) merged: bool,
-    /// Sheet: the highest format number of a cell. Styles: the number of formats.
-    pub(super) last_format: Option<u64>,
-    pub(super) formats: u64,
-    /// Relationships.
-    pub(super) relations: Vec<Relation>,
-    /// Content types: extensions, and parts with their types.
-    pub(super) endings: Vec<String>,
-    pub(super) types: Vec<(String, String)>,
-    /// Workbook: sheets with their relationships, the relationships of hidden ones, and defined names with their definitions.
-    pub(super) sheets: Vec<(String, String)>,
-    pub(super) hidden: Vec<String>,
-    pub(super) names: Vec<(String, String)>,
-}
-
-/// A link of a sheet.
-#[derive(Debug)]
-pub(super) struct SheetLink {
-    pub(super) cells: String,
-    pub(super) relation: Option<String>,
-    pub(super) location: Option<String>,
-}
-
-/// A reference from one part to another, or to an external target.
-#[derive(Debug)]
-pub(super) struct Relation {
-    pub(super) id: String,
-    pub(super) kind: String,
-    pub(super) target: String,
-    pub(super) is_external: bool,
-}
 
 /// All parts, by their names in lower case.
 #[derive(Debug, Default)]
 pub(super) struct Package {
     parts: BTreeMap<String, PackagePart>,
-}
-
-/// What a sheet of batches may contain.
-#[derive(Debug, Default)]
-pub(super) struct SheetFacts {
-    /// The name of its part in lower case; `None` if readers might look for it elsewhere.
-    pub(super) part: Option<String>,
-    pub(super) links: Links,
-    /// The first and the last cell, if declared.
-    pub(super) cells: Option<[(u32, u32); 2]>,
 }
 
 const TYPES: &str = "[content_types].xml";
@@ -93,20 +45,23 @@ const KINDS: [&str; 2] = [
 const CONTENT: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.";
 
 impl Package {
-    /// Adds a part; an error if its name is taken.
-    pub(super) fn add(&mut self, name: &str, part: PackagePart) -> Result<(), String> {
-        match self.parts.insert(name.to_owned(), part) {
-            None => Ok(()),
-            Some(_) => Err("appears twice".to_owned()),
-        }
+    /// Adds a part. A sheet may be added again.
+    pub(super) fn add(&mut self, name: &str, part: PackagePart) {
+        self.parts.insert(name.to_owned(), part);
     }
 
-    /// Checks how parts refer to each other. An archive that is not a spreadsheet is left to the reader.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn part(&self, name: &str) -> Option<&PackagePart> {
+        self.parts.get(name)
+    }
+
+    /// Returns whether any of the parts is that of a workbook.
+    pub(super) fn has_book(&self) -> bool {
         let is_book = |part: &PackagePart| matches!(part.root.as_str(), "workbook" | "worksheet");
-        if !self.parts.values().any(is_book) {
-            return Ok(());
-        }
+        self.parts.values().any(is_book)
+    }
+
+    /// Checks that the parts are there from which the others are found, before the sheets are read.
+    pub(super) fn check_book(&self) -> Result<(), String> {
         for (name, shown) in [
             (TYPES, "[Content_Types].xml"),
             ("_rels/.rels", "_rels/.rels"),
@@ -125,22 +80,39 @@ impl Package {
         self.check_types()?;
         for (name, part) in &self.parts {
             self.check_relations(name, part)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that all parts are what others take them for, after the sheets are read.
+    pub(super) fn check(&self, formats: &NumberFormats) -> Result<(), String> {
+        let mut last = self.parts.values().filter_map(|part| part.last_format);
+        if last.any(|last| !formats.has(last)) {
+            return Err("the spreadsheet lacks the format of a cell".to_owned());
+        }
+        for (name, part) in &self.parts {
+            self.check_kinds(name, part)?;
             for (name, definition) in &part.names {
                 check_name(name, definition)?;
             }
         }
-        self.check_formats(&book)?;
+        let book = self.book().unwrap_or_default();
         self.check_places(&book)?;
         let mut known = HashSet::new();
-        for (name, relation) in self.parts.get(&book).map_or(&[][..], |part| &part.sheets) {
-            if !known.insert(name.trim().to_lowercase()) {
-                return Err(format!(
-                    "the spreadsheet has two sheets `{}`",
-                    text::brief(name)
-                ));
+        for sheet in self.sheets() {
+            let name = text::brief(&sheet.name);
+            if !known.insert(sheet.name.trim().to_lowercase()) {
+                return Err(format!("the spreadsheet has two sheets `{name}`"));
             }
-            if self.target(&book, relation).is_none() {
-                return Err(format!("the sheet `{}` has no part", text::brief(name)));
+            let relation = self.relation(&book, &sheet.relation);
+            let is_sheet = |relation: &&Relation| {
+                let kind = relation.kind.rsplit('/').next();
+                matches!(kind, Some("worksheet" | "chartsheet"))
+            };
+            let path = relation.filter(is_sheet);
+            let path = path.map(|relation| resolve(&book, &relation.target));
+            if path.is_none_or(|path| !self.parts.contains_key(&path)) {
+                return Err(format!("the sheet `{name}` has no part"));
             }
         }
         Ok(())
@@ -155,34 +127,53 @@ impl Package {
         (self.parts.get(&book)?.root == "workbook").then_some(book)
     }
 
-    /// Returns whether the sheets are where an export has them, and their texts in their cells.
-    fn has_usual_layout(&self) -> bool {
-        const BOOK: &str = "xl/workbook.xml";
-        /// More than any export has. The archive is opened again for each sheet.
-        const MAX_PARTS: usize = 1000;
-        let is_plain = |relation: &Relation| {
-            let mut steps = relation.target.split('/');
-            steps.all(|step| !step.is_empty() && !step.starts_with('.') && !step.contains('\\'))
-        };
-        let has_texts = self.parts.values().any(|part| part.root == "sst");
-        self.parts.len() <= MAX_PARTS
-            && self.book().as_deref() == Some(BOOK)
-            && self.relations(BOOK).iter().all(is_plain)
-            && !has_texts
+    /// Returns the sheets of the workbook.
+    pub(super) fn sheets(&self) -> &[SheetEntry] {
+        let book = self.book().and_then(|book| self.parts.get(&book));
+        book.map_or(&[], |book| &book.sheets)
+    }
+
+    /// Returns whether dates are counted from 1904.
+    pub(super) fn is_1904(&self) -> bool {
+        self.parts.values().any(|part| part.is_1904)
+    }
+
+    /// Takes the number formats and the shared texts.
+    pub(super) fn take_values(&mut self) -> (NumberFormats, SharedTexts) {
+        let mut values = <(NumberFormats, SharedTexts)>::default();
+        let book = self.book().unwrap_or_default();
+        let relations = self.relations(&book).iter();
+        let targets = relations.map(|relation| resolve(&book, &relation.target));
+        for target in targets.collect::<Vec<_>>() {
+            match self.parts.get_mut(&target) {
+                Some(part) if part.root == "styleSheet" => {
+                    values.0 = NumberFormats::new(&part.formats, &part.codes);
+                }
+                Some(part) if part.root == "sst" => values.1 = mem::take(&mut part.texts),
+                _ => {}
+            }
+        }
+        values
     }
 
     /// Returns the relationships of `part`.
-    fn relations(&self, part: &str) -> &[Relation] {
+    pub(super) fn relations(&self, part: &str) -> &[Relation] {
         let found = self.parts.get(&relations_of(part));
         found.map_or(&[], |found| &found.relations)
     }
 
-    /// Returns the target of a relationship of `part`.
-    fn target(&self, part: &str, id: &str) -> Option<String> {
+    fn relation(&self, part: &str, id: &str) -> Option<&Relation> {
         let mut relations = self.relations(part).iter();
-        let relation = relations.find(|relation| relation.id == id)?;
-        let target = resolve(part, &relation.target);
-        self.parts.contains_key(&target).then_some(target)
+        relations.find(|relation| relation.id == id)
+    }
+
+    /// Returns the part of the sheet `name`.
+    pub(super) fn path(&self, name: &str) -> Result<String, String> {
+        let book = self.book().unwrap_or_default();
+        let sheet = self.sheets().iter().find(|sheet| sheet.name == name);
+        let relation = sheet.and_then(|sheet| self.relation(&book, &sheet.relation));
+        let path = relation.map(|relation| resolve(&book, &relation.target));
+        path.ok_or_else(|| format!("the sheet `{}` has no part", text::brief(name)))
     }
 
     fn content_type(&self, part: &str) -> Option<&str> {
@@ -257,7 +248,16 @@ impl Package {
             if !self.parts.contains_key(&target) {
                 return Err(format!("the spreadsheet lacks its part `{target}`"));
             }
-            if !self.is_as_expected(&target, kind) {
+        }
+        Ok(())
+    }
+
+    fn check_kinds(&self, name: &str, part: &PackagePart) -> Result<(), String> {
+        let source = source_of(name).unwrap_or_default();
+        for relation in &part.relations {
+            let target = resolve(&source, &relation.target);
+            let is_here = !relation.is_external && !relation.target.starts_with('#');
+            if is_here && !self.is_as_expected(&target, &relation.kind) {
                 return Err(format!(
                     "the spreadsheet has the wrong type for its part `{target}`"
                 ));
@@ -280,19 +280,6 @@ impl Package {
             }
             _ => false,
         }
-    }
-
-    /// Checks that the styles contain the format of every cell.
-    fn check_formats(&self, book: &str) -> Result<(), String> {
-        let last = self.parts.values().filter_map(|part| part.last_format);
-        let mut relations = self.relations(book).iter();
-        let styles = relations.find(|relation| relation.kind.ends_with("/styles"));
-        let styles = styles.and_then(|styles| self.parts.get(&resolve(book, &styles.target)));
-        let formats = styles.map_or(1, |styles| styles.formats);
-        if last.max() >= Some(formats) {
-            return Err("the spreadsheet lacks the format of a cell".to_owned());
-        }
-        Ok(())
     }
 
     /// Checks that texts and formats are where all readers look for them: some go by the name, others by the reference.
@@ -318,57 +305,6 @@ impl Package {
             }
         }
         Ok(())
-    }
-
-    /// Returns what the sheet `name` may contain.
-    pub(super) fn sheet(&self, name: &str) -> Result<SheetFacts, String> {
-        let Some(book) = self.book() else {
-            return Ok(SheetFacts::default());
-        };
-        let sheets = &self.parts[&book].sheets;
-        let relation = sheets.iter().find(|(known, _)| known == name);
-        if relation.is_some_and(|(_, id)| self.parts[&book].hidden.contains(id)) {
-            return Err(format!("the sheet `{name}` is hidden"));
-        }
-        let path = relation.and_then(|(_, relation)| self.target(&book, relation));
-        let Some((path, sheet)) = path.and_then(|path| self.parts.get_key_value(&path)) else {
-            return Ok(SheetFacts::default());
-        };
-        if sheet.merged {
-            return Err(format!(
-                "the sheet `{name}` has merged cells, which hide others"
-            ));
-        }
-        let cells = sheet.dimension.as_deref().map(|range| {
-            let invalid = || format!("the sheet `{name}` has an invalid range");
-            cells_at(range).ok_or_else(invalid)
-        });
-        let cells = cells.transpose()?;
-        let mut targets = HashMap::new();
-        let relations = self.relations(path).iter();
-        let relations: HashMap<&str, &Relation> = relations
-            .map(|relation| (relation.id.as_str(), relation))
-            .collect();
-        for link in &sheet.links {
-            let relation = link.relation.as_deref().and_then(|id| relations.get(id));
-            let relation = relation.filter(|relation| relation.is_external);
-            let target = relation.map(|relation| match &link.location {
-                Some(location) => format!("{}#{location}", relation.target),
-                None => relation.target.clone(),
-            });
-            let cell = cells_at(&link.cells).filter(|[first, last]| first == last);
-            let (Some(target), Some([cell, _])) = (target, cell) else {
-                return Err(format!("the sheet `{name}` has a link without a target"));
-            };
-            if targets.insert(cell, target).is_some() {
-                return Err(format!("the sheet `{name}` has two links in one cell"));
-            }
-        }
-        Ok(SheetFacts {
-            part: self.has_usual_layout().then(|| path.clone()),
-            links: Links::new(targets),
-            cells,
-        })
     }
 }
 

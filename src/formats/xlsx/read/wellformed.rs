@@ -1,15 +1,13 @@
-//! Checks that a part is well-formed XML: calamine ignores errors for which other programs refuse a workbook.
+//! Checks that a part is well-formed XML, and has what readers look for only in its usual places.
 
 use chrono::{DateTime, NaiveDate};
 
-use super::markup::{Attribute, find_attributes};
+use super::markup::{Attribute, character, find_attributes};
 use super::structure::{Structure, local};
 use super::{values, vocabulary};
 
 /// The deepest nesting of elements.
 const DEPTH: usize = 256;
-/// The longest reference to a character, such as `&#x1F600;`.
-const REFERENCE: usize = 12;
 
 const MAIN: [&str; 2] = [
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
@@ -19,12 +17,6 @@ const RELATIONS: [&str; 2] = [
     "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
     "http://purl.oclc.org/ooxml/officeDocument/relationships",
 ];
-
-/// Returns whether the document properties may contain this date.
-fn is_date(text: &[u8]) -> bool {
-    let text = std::str::from_utf8(text).unwrap_or_default();
-    DateTime::parse_from_rfc3339(text).is_ok() || text.parse::<NaiveDate>().is_ok()
-}
 
 /// Checks a part tag by tag.
 #[derive(Debug, Default)]
@@ -38,12 +30,10 @@ pub(super) struct WellFormed {
     /// The prefix of the first element, and the namespace without a prefix.
     own_prefix: Vec<u8>,
     own_namespace: Vec<u8>,
-    /// An incomplete reference.
-    reference: Option<Vec<u8>>,
-    /// The first bytes of an incomplete character.
-    partial: Vec<u8>,
-    /// The attributes of the last tag.
-    attributes: Vec<Attribute>,
+    /// The attributes of the last start tag.
+    pub(super) attributes: Vec<Attribute>,
+    /// Whether the next tag or text is directly in a row of a sheet.
+    pub(super) is_in_row: bool,
     kind: PartKind,
     structure: Structure,
     /// Whether a name or a value is not one of a workbook.
@@ -62,74 +52,47 @@ enum PartKind {
 }
 
 impl WellFormed {
-    /// Checks the characters of the next bytes.
-    pub(super) fn characters(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let is_foreign = |byte: &u8| *byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
-        // Without an early end, many bytes are compared at once.
-        let has_foreign =
-            |bytes: &[u8]| bytes.iter().fold(false, |any, byte| any | is_foreign(byte));
-        if bytes.chunks(4096).any(has_foreign) {
-            return Err(broken());
-        }
-        if self.partial.is_empty() && bytes.is_ascii() {
-            return Ok(());
-        }
-        self.partial.extend_from_slice(bytes);
-        let (is_cut, rest) = match std::str::from_utf8(&self.partial) {
-            Ok(_) => (true, self.partial.len()),
-            Err(error) => (error.error_len().is_none(), error.valid_up_to()),
-        };
-        self.partial.drain(..rest);
-        expect(is_cut)
+    /// Returns whether the next tag or text is inside an element.
+    pub(super) fn is_inside(&self) -> bool {
+        !self.open.is_empty()
     }
 
-    /// Returns whether the next tag or text is directly in a row of a sheet.
-    pub(super) fn is_in_row(&self) -> bool {
-        self.open == [0, 9, 18]
-            && self.names == b"worksheetsheetDatarow"
-            && self.kind == PartKind::Spreadsheet
-            && self.reference.is_none()
+    /// Returns whether every element is closed.
+    pub(super) fn is_done(&self) -> bool {
+        self.has_root && self.open.is_empty()
+    }
+
+    /// Returns whether the last start tag has the prefix of the first one.
+    pub(super) fn is_own(&self) -> bool {
+        let start = self.open.last().copied().unwrap_or_default();
+        prefix(&self.names[start..]) == self.own_prefix
     }
 
     /// Checks text between tags: each `&` must start a valid reference.
-    pub(super) fn text(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+    pub(super) fn text(&self, bytes: &[u8]) -> Result<(), String> {
         const MARK: &[u8] = "\u{feff}".as_bytes();
-        if self.open.is_empty() {
+        let Some(&element) = self.open.last() else {
             let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
             return expect(bytes.trim_ascii().is_empty());
-        }
-        let element = self.open.last().map(|&start| &self.names[start..]);
-        if matches!(element, Some(b"dcterms:created" | b"dcterms:modified"))
-            && !bytes.is_empty()
-            && !is_date(bytes)
-        {
-            return Err(broken());
-        }
-        while !bytes.is_empty() {
-            let Some(reference) = &mut self.reference else {
-                let Some(at) = memchr::memchr(b'&', bytes) else {
-                    return Ok(());
-                };
-                self.reference = Some(Vec::new());
-                bytes = &bytes[at + 1..];
-                continue;
-            };
-            let byte = bytes[0];
-            bytes = &bytes[1..];
-            if byte == b';' {
-                expect(is_reference(reference))?;
-                self.reference = None;
-            } else if reference.len() < REFERENCE {
-                reference.push(byte);
-            } else {
-                return Err(broken());
-            }
-        }
-        Ok(())
+        };
+        let is_stamp = matches!(
+            &self.names[element..],
+            b"dcterms:created" | b"dcterms:modified"
+        );
+        expect(is_value(bytes) && (!is_stamp || is_date(bytes)))
     }
 
-    /// Checks a tag, from after its `<` up to its `>`.
-    pub(super) fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
+    /// Checks an end tag with this name; `None` if it is that of the element.
+    pub(super) fn end(&mut self, name: Option<&[u8]>) -> Result<(), String> {
+        let start = self.open.pop().ok_or_else(broken)?;
+        let is_same = name.is_none_or(|name| self.names[start..] == *name.trim_ascii_end());
+        self.names.truncate(start);
+        self.set_in_row();
+        expect(is_same)
+    }
+
+    /// Checks a start tag, without its `<`, `>` and `/>`.
+    pub(super) fn start(&mut self, tag: &[u8]) -> Result<(), String> {
         self.check(tag).ok_or_else(broken)?;
         if self.has_unknown {
             let why = "has an element, an attribute or a value that an export never has there";
@@ -139,19 +102,6 @@ impl WellFormed {
     }
 
     fn check(&mut self, tag: &[u8]) -> Option<()> {
-        let tag = tag
-            .strip_suffix(b">")
-            .filter(|_| self.reference.is_none())?;
-        if let Some(name) = tag.strip_prefix(b"/") {
-            let start = self.open.pop()?;
-            let is_same = self.names[start..] == *name.trim_ascii_end();
-            self.names.truncate(start);
-            return is_same.then_some(());
-        }
-        let (tag, is_whole) = match tag.strip_suffix(b"/") {
-            Some(tag) => (tag, true),
-            None => (tag, false),
-        };
         let end = tag.iter().position(u8::is_ascii_whitespace);
         let name = &tag[..end.unwrap_or(tag.len())];
         if !is_name(name) || self.open.is_empty() && self.has_root || self.open.len() > DEPTH {
@@ -202,11 +152,14 @@ impl WellFormed {
             return None;
         }
         self.has_root = true;
-        if !is_whole {
-            self.open.push(self.names.len());
-            self.names.extend_from_slice(name);
-        }
+        self.open.push(self.names.len());
+        self.names.extend_from_slice(name);
+        self.set_in_row();
         Some(())
+    }
+
+    fn set_in_row(&mut self) {
+        self.is_in_row = self.open == [0, 9, 18] && self.names == b"worksheetsheetDatarow";
     }
 
     fn is_declared(&self, name: &[u8]) -> bool {
@@ -250,18 +203,9 @@ impl WellFormed {
         self.structure.check(local(name), is_own, parents)
     }
 
-    /// Returns the attributes of the last tag.
-    pub(super) fn attributes(&self) -> &[Attribute] {
-        &self.attributes
-    }
-
-    /// Checks an instruction, from after its `<?` up to its `?>`. A workbook may only have the XML declaration, with
-    /// UTF-8.
+    /// Checks an instruction, without its `<?` and `?>`. A workbook may only have the XML declaration, with UTF-8.
     pub(super) fn instruction(&self, text: &[u8]) -> Result<(), String> {
-        let text = text
-            .strip_suffix(b"?>")
-            .filter(|text| text.starts_with(b"xml "))
-            .ok_or_else(broken)?;
+        expect(text.starts_with(b"xml "))?;
         let mut attributes = Vec::new();
         let is_read = find_attributes(text, &mut attributes).is_some();
         let order: [&[u8]; 3] = [b"version", b"encoding", b"standalone"];
@@ -278,26 +222,22 @@ impl WellFormed {
                     _ => matches!(value, b"yes" | b"no"),
                 }
             });
-        let is_first = !self.has_root && self.open.is_empty();
-        expect(is_sound && is_first)
-    }
-
-    /// Checks that every element is closed at the end.
-    pub(super) fn finish(&self) -> Result<(), String> {
-        let is_done = self.has_root
-            && self.open.is_empty()
-            && self.reference.is_none()
-            && self.partial.is_empty();
-        expect(is_done)
+        expect(is_sound && !self.has_root)
     }
 }
 
-fn broken() -> String {
+pub(super) fn broken() -> String {
     "is not well-formed XML".to_owned()
 }
 
-fn expect(is_sound: bool) -> Result<(), String> {
+pub(super) fn expect(is_sound: bool) -> Result<(), String> {
     is_sound.then_some(()).ok_or_else(broken)
+}
+
+/// Returns whether the document properties may contain this date.
+fn is_date(text: &[u8]) -> bool {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    DateTime::parse_from_rfc3339(text).is_ok() || text.parse::<NaiveDate>().is_ok()
 }
 
 /// Returns the prefix of a name; empty if it has none.
@@ -330,29 +270,12 @@ pub(super) fn is_value(value: &[u8]) -> bool {
     if memchr::memchr2(b'<', b'&', value).is_none() {
         return true;
     }
-    let is_sound = |piece: &[u8]| {
-        let end = memchr::memchr(b';', piece);
-        end.is_some_and(|end| is_reference(&piece[..end]))
+    let value = std::str::from_utf8(value).unwrap_or("<");
+    let is_sound = |piece: &str| {
+        let reference = piece.split_once(';');
+        reference.is_some_and(|(name, _)| character(name).is_some())
     };
-    let mut pieces = value.split(|byte| *byte == b'&').skip(1);
-    !value.contains(&b'<') && pieces.all(is_sound)
-}
-
-fn is_reference(name: &[u8]) -> bool {
-    let digits = |digits: &[u8], radix: u32| {
-        // A sign would be parsed, too.
-        let text = std::str::from_utf8(digits).ok();
-        let text = text.filter(|text| !text.starts_with('+'));
-        let code = text.and_then(|text| u32::from_str_radix(text, radix).ok());
-        code.and_then(char::from_u32)
-            .is_some_and(|letter| letter >= ' ' || "\t\n\r".contains(letter))
-    };
-    match name {
-        b"amp" | b"lt" | b"gt" | b"quot" | b"apos" => true,
-        [b'#', b'x', rest @ ..] => digits(rest, 16),
-        [b'#', rest @ ..] => digits(rest, 10),
-        _ => false,
-    }
+    !value.contains('<') && value.split('&').skip(1).all(is_sound)
 }
 
 /// Checks that the prefixes of a part have their usual namespaces.
@@ -380,21 +303,12 @@ fn check_namespaces(root: &[u8], tag: &[u8], attributes: &[Attribute]) -> Option
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::formats::xlsx::read::xml::{XmlEvent, XmlReader};
 
-    fn check(text: &str) -> Result<(), String> {
-        let mut part = WellFormed::default();
-        part.characters(text.as_bytes())?;
-        for piece in text.split_inclusive('>') {
-            let (before, tag) = piece.split_once('<').unwrap_or((piece, ""));
-            part.text(before.as_bytes())?;
-            match tag.strip_prefix('?') {
-                Some(instruction) => part.instruction(instruction.as_bytes())?,
-                None if tag.is_empty() => {}
-                None => part.tag(tag.as_bytes())?,
-            }
-        }
-        part.finish()
+    fn check(text: &[u8]) -> Result<(), String> {
+        let mut part = XmlReader::new(text, u64::MAX, (u64::MAX, "a text"));
+        while part.next()? != XmlEvent::Done {}
+        Ok(())
     }
 
     #[test]
@@ -406,7 +320,7 @@ mod tests {
             "<x:worksheet xmlns:x=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><x:sheetData><x:row><x:c><x:v>1</x:v></x:c></x:row></x:sheetData></x:worksheet>",
             "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><hyperlinks><hyperlink xmlns:s=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships\" s:id=\"rId1\"/></hyperlinks></worksheet>",
         ] {
-            assert_eq!(check(text), Ok(()), "{text}");
+            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
         }
         for text in [
             "",
@@ -449,12 +363,15 @@ mod tests {
             "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\" xmlns:y=\"urn:y\"><Relationship y:Target=\"a\"/></Relationships>",
             "<workbook xmlns=\"http://example.org\"/>",
         ] {
-            assert!(check(text).is_err(), "{text}");
+            assert!(check(text.as_bytes()).is_err(), "{text}");
         }
-        let mut part = WellFormed::default();
-        assert!(part.characters(b"\xc3").is_ok());
-        assert!(part.finish().is_err());
-        assert!(part.characters(b"\xa9").is_ok());
-        assert!(part.characters(b"\xff").is_err());
+        for text in [
+            &b"<a>\xc3</a>"[..],
+            b"<a/>\xc3",
+            b"<a>\xff</a>",
+            b"\xff\xfe<\0a\0",
+        ] {
+            assert!(check(text).is_err(), "{text:?}");
+        }
     }
 }
