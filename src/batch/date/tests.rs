@@ -253,6 +253,8 @@ fn everything_else_is_refused() {
         "2026-05-01T06:00",
         "2026-05-01 06:00:00Z",
         "2026-05-01T06:00:00z",
+        "2026-05-01T06:00:00.Z",
+        "2026-05-01T06:00:00.5",
         "2026-05-01T06:00:60Z",
         "2026-05-01T25:00:00Z",
         "2026-05-01T06:00:00+0200",
@@ -263,10 +265,15 @@ fn everything_else_is_refused() {
     ] {
         assert_eq!(start(word), Err(Problem::Unknown), "{word}");
     }
+    for (word, right) in [
+        ("2026-05-01T06:00:00.5Z", "2026-05-01T06:00:00Z"),
+        ("2026-05-01T06:00:00.125-02:00", "2026-05-01T06:00:00-02:00"),
+    ] {
+        let problem = Problem::Fraction(right.to_owned());
+        assert_eq!(start(word), Err(problem), "{word}");
+    }
     let no_day = Problem::NoSuchDay(2026, 2, 28);
-    let fraction = Problem::Fraction("2026-05-01T06:00:00Z".to_owned());
     for (word, problem) in [
-        ("2026-05-01T06:00:00.5Z", fraction),
         ("2026-02-30", no_day.clone()),
         ("2026-02-30T06:00:00Z", no_day),
         ("2026-13", Problem::NoSuchMonth),

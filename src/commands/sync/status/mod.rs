@@ -113,7 +113,10 @@ mod tests {
         assert_eq!(outdated(940), None);
         assert_eq!(outdated(1060), None);
         let past = outdated(939).expect("an alarm");
-        assert!(past.contains("61 seconds ago; `--max-age` is 1 minute"), "{past}");
+        assert!(
+            past.contains("61 seconds ago; `--max-age` is 1 minute"),
+            "{past}"
+        );
         let future = outdated(1061).expect("an alarm");
         assert!(future.contains("61 seconds in the future"), "{future}");
     }
