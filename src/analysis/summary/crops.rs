@@ -10,9 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::analysis::judgement::{
     CropJudgement, History, LEAST_CHANGE, MIN_BATCHES, NewestStep, Verdict,
 };
-use crate::analysis::statistics::{
-    Decimal, Figures, KeyPart, Measurements, Step, two_digits,
-};
+use crate::analysis::statistics::{Decimal, Figures, KeyPart, Measurements, Step, two_digits};
 use crate::analysis::{KnownSpan, Targets};
 use crate::batch::{Batch, COLUMNS, CROP_TYPE, FieldType, Timestamp, Values, Zone, is_number};
 use crate::formats::{CropName, CropRow, CropSummary};

@@ -221,7 +221,14 @@ impl<'a, R: Read> PartReader<'a, R> {
                         self.text.push_str(&self.xml.text(event));
                     }
                 }
-                XmlEvent::Comment | XmlEvent::Instruction => {}
+                XmlEvent::Comment | XmlEvent::Instruction => {
+                    if self.text_of != TextOf::Nothing {
+                        return Err(
+                            "has a comment inside a value: some programs stop reading there"
+                                .to_owned(),
+                        );
+                    }
+                }
                 XmlEvent::Done => return Ok(None),
             }
             self.check_cell_size()?;
@@ -676,9 +683,15 @@ mod tests {
 
     #[test]
     fn the_text_of_a_cell_is_that_of_its_pieces() {
+        const COMMENT: &str = "a comment inside a value: some programs stop reading there";
         for (cell, expected) in [
             ("<c><v> 5 </v></c>", Ok("5")),
-            ("<c><v><!-- 4 -->5</v></c>", Ok("5")),
+            ("<c><!-- 4 --><v>5</v></c>", Ok("5")),
+            ("<c><v>5<!-- 4 -->6</v></c>", Err(COMMENT)),
+            (
+                "<c t=\"inlineStr\"><is><t>a<!-- b --></t></is></c>",
+                Err(COMMENT),
+            ),
             ("<c><v><![CDATA[5]]>6</v></c>", Ok("56")),
             ("<c t=\"b\"><v>1</v></c>", Ok("1")),
             ("<c t=\"d\"><v>a&#33;</v></c>", Ok("a!")),
