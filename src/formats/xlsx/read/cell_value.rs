@@ -30,7 +30,7 @@ pub(super) enum CellType {
 
 /// A cell of a sheet, as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cell<'a> {
+pub(super) struct SheetCell<'a> {
     /// Its row and column, from 0.
     pub(super) place: (u32, u32),
     /// The number of its format.
@@ -53,7 +53,7 @@ pub(super) enum CellValue<'a> {
     Error(&'a str),
 }
 
-impl Cell<'_> {
+impl SheetCell<'_> {
     pub(super) fn value<'a>(
         &'a self,
         formats: &NumberFormats,

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-use super::cell_value::{Cell, CellType, SharedTexts, plain_text, push_plain};
+use super::cell_value::{CellType, SharedTexts, SheetCell, plain_text, push_plain};
 use super::markup::cell_at;
 use super::usual::{self, UsualCell};
 use super::values;
@@ -138,7 +138,7 @@ pub(super) struct PartReader<'a, R> {
     row: u32,
     column: u32,
     /// The open cell, without its text.
-    cell: Option<Cell<'static>>,
+    cell: Option<SheetCell<'static>>,
     /// The value of the cell, the shared text or the definition of a name, and where its last piece starts.
     text: String,
     piece: usize,
@@ -196,7 +196,7 @@ impl<'a, R: Read> PartReader<'a, R> {
     }
 
     /// Returns the next cell of a sheet; `None` at the end of the part.
-    pub(super) fn next_cell(&mut self) -> Result<Option<Cell<'_>>, String> {
+    pub(super) fn next_cell(&mut self) -> Result<Option<SheetCell<'_>>, String> {
         let cell = loop {
             if self.xml.is_in_row()
                 && let Some(usual) = self.usual_cell()?
@@ -207,7 +207,7 @@ impl<'a, R: Read> PartReader<'a, R> {
                     CellType::Text => plain_text(text, usual.keeps_blanks),
                     _ => text.into(),
                 };
-                return Ok(Some(Cell { text, ..usual.cell }));
+                return Ok(Some(SheetCell { text, ..usual.cell }));
             }
             match self.xml.next()? {
                 XmlEvent::Start => self.start()?,
@@ -234,7 +234,7 @@ impl<'a, R: Read> PartReader<'a, R> {
             self.check_cell_size()?;
         };
         let text = self.text.as_str().into();
-        Ok(Some(Cell { text, ..cell }))
+        Ok(Some(SheetCell { text, ..cell }))
     }
 
     /// Recognises the next cell, if it is in the usual notation; passes over the tags of rows before it.
@@ -334,7 +334,7 @@ impl<'a, R: Read> PartReader<'a, R> {
 
     /// Starts a cell, and rejects unknown types and results of formulas.
     fn open_cell(&mut self) -> Result<(), String> {
-        let mut cell = Cell::default();
+        let mut cell = SheetCell::default();
         let mut place = None;
         for (name, value) in self.xml.attributes() {
             let value = std::str::from_utf8(value).unwrap_or_default();
@@ -370,7 +370,7 @@ impl<'a, R: Read> PartReader<'a, R> {
 
     /// Starts the text of a cell, or a shared one.
     fn start_text(&mut self) -> Result<(), String> {
-        let is_text = |cell: &Cell<'_>| cell.kind == CellType::Text;
+        let is_text = |cell: &SheetCell<'_>| cell.kind == CellType::Text;
         if self.xml.name() == b"is" && !self.cell.as_ref().is_some_and(is_text) {
             return Err("has text in a cell of another type".to_owned());
         }
@@ -477,7 +477,7 @@ impl<'a, R: Read> PartReader<'a, R> {
     }
 
     /// Handles an end tag; returns the cell that ends there.
-    fn end(&mut self) -> Result<Option<Cell<'static>>, String> {
+    fn end(&mut self) -> Result<Option<SheetCell<'static>>, String> {
         match std::mem::take(&mut self.text_of) {
             TextOf::Nothing => {}
             TextOf::Value => self.end_value()?,

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::cell_value::{Cell, CellType};
+use super::cell_value::{CellType, SheetCell};
 use super::wellformed::is_value;
 
 /// The last row and the last column of a sheet.
@@ -31,7 +31,7 @@ const CONTENTS: [(Option<CellType>, &[u8]); 7] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UsualCell {
     /// The cell without its text.
-    pub(super) cell: Cell<'static>,
+    pub(super) cell: SheetCell<'static>,
     /// Where its text is, and whether the blanks around it are part of it.
     pub(super) text: Range<usize>,
     pub(super) keeps_blanks: bool,
@@ -65,11 +65,11 @@ impl UsualCell {
         let start = bytes.len() - rest.len();
         let is_usual = rest[length..].starts_with(end) && is_value(&rest[..length]);
         is_usual.then(|| Self {
-            cell: Cell {
+            cell: SheetCell {
                 place,
                 format,
                 kind: kind.unwrap_or_default(),
-                ..Cell::default()
+                ..SheetCell::default()
             },
             text: start..start + length,
             keeps_blanks,
