@@ -220,34 +220,9 @@ impl ServiceError {
                 "the service refused the request",
                 "check the dates and other flags; `trayscan check` tests each step separately",
             ),
-            (Fault::Connection(lost), _) if lost.variable.is_some() => {
-                let hint = format!("check {}, or unset it", lost.variable.unwrap_or_default());
-                return ("the service cannot be reached".to_owned(), hint);
+            (Fault::Connection(lost), _) => {
+                return ("the service cannot be reached".to_owned(), lost.hint());
             }
-            (
-                Fault::Connection(LostConnection {
-                    scheme: Some(WrongScheme::Https),
-                    ..
-                }),
-                _,
-            ) => (
-                "the service cannot be reached",
-                "the port may not speak TLS: is the address http:// instead of https://? Otherwise check the network, or try again later",
-            ),
-            (
-                Fault::Connection(LostConnection {
-                    scheme: Some(WrongScheme::Http),
-                    ..
-                }),
-                _,
-            ) => (
-                "the service cannot be reached",
-                "the port may expect TLS: is the address https:// instead of http://? Otherwise check the network, or try again later",
-            ),
-            (Fault::Connection(_), _) => (
-                "the service cannot be reached",
-                "check the base URL (https or http, host, port) and the network, or try again later",
-            ),
             (Fault::NotValid(_), _) => (
                 "the service sent a response that is not valid HTTP",
                 "check the base URL (https or http, host, port), or ask the operator of the service",
@@ -395,6 +370,24 @@ pub(crate) struct LostConnection {
     pub(super) variable: Option<&'static str>,
     /// The scheme of the base URL, if that may be wrong: the service closed the connection instead of an answer.
     pub(super) scheme: Option<WrongScheme>,
+}
+
+impl LostConnection {
+    fn hint(&self) -> String {
+        let hint = match (self.variable, self.scheme) {
+            (Some(variable), _) => return format!("check {variable}, or unset it"),
+            (None, Some(WrongScheme::Https)) => {
+                "the port may not speak TLS: is the address http:// instead of https://? Otherwise check the network, or try again later"
+            }
+            (None, Some(WrongScheme::Http)) => {
+                "the port may expect TLS: is the address https:// instead of http://? Otherwise check the network, or try again later"
+            }
+            (None, None) => {
+                "check the base URL (https or http, host, port) and the network, or try again later"
+            }
+        };
+        hint.to_owned()
+    }
 }
 
 /// The scheme of a base URL that should perhaps be the other one.
