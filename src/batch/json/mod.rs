@@ -1,8 +1,8 @@
 //! JSON: splits a response into batches, and finds the values in each batch.
 //!
-//! `split.rs` reads a response piece by piece. `scan.rs` reads a batch without flaws in one pass; `index.rs` reads
-//! any other batch. `flaw.rs` judges values, `tokens.rs` finds the end of a value, `strings.rs` reads and writes
-//! escapes, and `pieces.rs` copies short texts.
+//! `split.rs` reads a response piece by piece. `scan.rs` reads a batch without flaws in one pass, and `layout.rs`
+//! remembers what was between its values; `index.rs` reads any other batch. `flaw.rs` judges values, `tokens.rs` finds the
+//! end of a value, `strings.rs` reads and writes escapes, and `pieces.rs` copies short texts.
 
 /// Maximum size of one value; a batch is usually below a kilobyte.
 const VALUE_LIMIT: usize = 1 << 20;
@@ -11,6 +11,7 @@ const BLANK_LIMIT: usize = 1 << 16;
 
 mod flaw;
 pub(crate) mod index;
+mod layout;
 pub(super) mod pieces;
 pub(crate) mod scan;
 pub(crate) mod split;

@@ -11,6 +11,7 @@ mod tests;
 use std::ops::Range;
 
 use super::flaw::{NAME_LIMIT, flaw};
+use super::layout::{FieldLayout, ObjectLayout};
 use super::pieces::Pieces;
 use super::tokens::{any_string, boolean, date, decimal, integer, number, plain, string};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
@@ -21,6 +22,10 @@ use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Column, FieldType};
 const MAX_UNKNOWN: usize = 128;
 /// Maximum nesting of unknown values.
 const MAX_DEPTH: usize = 32;
+/// After this many objects in a row with another layout than the one before, each layout is not worth remembering.
+const MAX_MISSES: u32 = 8;
+/// Of those, one in this many is remembered.
+const REMEMBERED: u32 = 32;
 
 /// Positions of values, each as start and end.
 pub(in crate::batch) type Spans = [(u16, u16); COLUMNS.len()];
@@ -154,6 +159,11 @@ pub(in crate::batch) struct Found {
 pub(in crate::batch) struct BatchScanner {
     /// The text of objects that had whitespace between their tokens, without it.
     pub(in crate::batch) compact: Pieces,
+    /// The layout of the latest object that was not usual, and the one before it.
+    layout: ObjectLayout,
+    earlier: ObjectLayout,
+    /// How many objects in a row had another layout.
+    misses: u32,
     /// Memory for positions of unknown fields.
     unknown: Vec<(u32, u32)>,
     /// Memory for indexes.
@@ -197,11 +207,42 @@ impl BatchScanner {
     fn other_object(&mut self, text: &str, position: usize, found: &[(u16, u16)]) -> Option<Found> {
         // A longer text cannot be indexed.
         u32::try_from(text.len()).ok()?;
-        let start = self.compact.len();
-        let mut reader = Reader::new(self, text.as_bytes(), position, found);
-        let object = reader.object();
+        let Self {
+            compact,
+            layout,
+            earlier,
+            misses,
+            unknown,
+            spare,
+        } = self;
+        let start = compact.len();
+        let mut reader = Reader::new(text.as_bytes(), compact, unknown, spare);
+        let mut object = None;
+        // Whether the layout of an object is worth remembering, so that the next one is compared with it.
+        let is_remembered = |misses: u32| misses < MAX_MISSES || misses.is_multiple_of(REMEMBERED);
+        if is_remembered(*misses) && layout.is_complete() && found.len() <= layout.usual {
+            reader.position = position;
+            for (wide, (start, end)) in reader.spans.iter_mut().zip(found) {
+                *wide = (u32::from(*start), u32::from(*end));
+            }
+            object = reader.same_layout(layout, found.len());
+        }
+        if object.is_some() {
+            *misses = 0;
+        } else {
+            compact.truncate(start);
+            let mut reader = Reader::new(text.as_bytes(), compact, unknown, spare);
+            *misses = misses.wrapping_add(1);
+            if is_remembered(*misses) {
+                std::mem::swap(layout, earlier);
+                object = reader.any_layout(Some(layout));
+                layout.add_absent(earlier);
+            } else {
+                object = reader.any_layout(None);
+            }
+        }
         if object.is_none() {
-            self.compact.truncate(start);
+            compact.truncate(start);
         }
         object
     }
@@ -229,67 +270,187 @@ struct Reader<'a> {
     /// Whether all columns were in the order of the interface so far.
     is_ordered: bool,
     /// A bit for each unknown name, so that few must be compared.
-    unknown_names: [u64; 4],
+    unknown_names: u64,
 }
 
 impl<'a> Reader<'a> {
-    /// Prepares to read an object whose first columns, up to `position`, were found already.
     fn new(
-        scanner: &'a mut BatchScanner,
         text: &'a [u8],
-        position: usize,
-        found: &[(u16, u16)],
+        compact: &'a mut Pieces,
+        unknown: &'a mut Vec<(u32, u32)>,
+        spare: &'a mut Vec<GeneralIndex>,
     ) -> Self {
-        let BatchScanner {
-            compact,
-            unknown,
-            spare,
-        } = scanner;
         unknown.clear();
-        let mut spans = WideSpans::default();
-        for (span, (start, end)) in spans.iter_mut().zip(found) {
-            *span = (u32::from(*start), u32::from(*end));
-        }
         Self {
             text,
-            position,
+            position: 0,
             start: compact.len(),
             compact,
             copied: 0,
             shift: 0,
-            spans,
-            columns: (1 << found.len()) - 1,
+            spans: WideSpans::default(),
+            columns: 0,
             escaped: 0,
             unknown,
             spare,
             is_ordered: true,
-            unknown_names: [0; 4],
+            unknown_names: 0,
         }
     }
 
-    /// Reads the rest of the object.
-    fn object(&mut self) -> Option<Found> {
-        loop {
-            let is_first = self.position == 0;
-            match self.token()? {
-                b'{' if is_first => {}
-                b',' if !is_first => {}
-                b'}' if !is_first => {
-                    self.position += 1;
-                    return self.found();
+    /// Reads an object with this layout, of which fields may be absent. The first `usual` ones were found already.
+    fn same_layout(&mut self, layout: &ObjectLayout, usual: usize) -> Option<Found> {
+        (self.columns, self.is_ordered) = (layout.columns, layout.is_ordered);
+        if layout.has_all_columns() {
+            self.all_columns(layout, usual)?;
+        } else {
+            self.any_columns(layout, usual)?;
+        }
+        if !self.rest().starts_with(&layout.closing) {
+            return None;
+        }
+        if layout.has_blanks {
+            self.flush();
+            self.compact.push(b"}", 1);
+            self.copied += layout.closing.len();
+            self.shift += layout.closing.len() - 1;
+        }
+        self.position += layout.closing.len();
+        self.found()
+    }
+
+    /// Reads fields with this layout, which has all columns in the order of the interface, and no whitespace. Some may be
+    /// absent.
+    fn all_columns(&mut self, layout: &ObjectLayout, usual: usize) -> Option<()> {
+        let mut fields = layout.fields[usual..].iter();
+        // One call per column, so that the compiler knows names, lengths and types.
+        macro_rules! columns {
+            ($($column:literal)*) => {
+                $(if $column >= usual {
+                    while let Some(field) = fields.next() && field.column.is_none() {
+                        self.unknown_field(field)?;
+                    }
+                    self.column::<$column>()?;
+                })*
+            };
+        }
+        columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+        fields.try_for_each(|field| self.unknown_field(field))
+    }
+
+    /// Reads the field of `COLUMN`, without whitespace before it. It may be absent.
+    #[allow(clippy::inline_always, reason = "there is one call per column")]
+    #[inline(always)]
+    fn column<const COLUMN: usize>(&mut self) -> Option<()> {
+        let (before, name) = self.rest().split_first()?;
+        let opening = &Opening::<COLUMN>::BYTES[1..Opening::<COLUMN>::LENGTH];
+        if *before != if self.position == 0 { b'{' } else { b',' }
+            || name.get(..opening.len())? != opening
+        {
+            self.columns &= !(1 << COLUMN);
+            return Some(());
+        }
+        self.position += Opening::<COLUMN>::LENGTH;
+        let start = self.offset();
+        self.position += match known(&COLUMNS[COLUMN], self.rest()) {
+            Some(length) => length,
+            None => self.rare(COLUMN)?,
+        };
+        self.spans[COLUMN] = (start, self.offset());
+        Some(())
+    }
+
+    /// Reads an unknown field with this layout. It may be absent.
+    fn unknown_field(&mut self, field: &FieldLayout) -> Option<()> {
+        let (rest, name) = (self.rest(), self.offset() + 1);
+        #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
+        let start = name - 1 + field.length as u32;
+        if let Some(length) = field.with_same_value(rest) {
+            self.position += length;
+        } else if field.begins(rest) {
+            self.position += field.length;
+            self.value(MAX_DEPTH)?;
+        } else {
+            return Some(());
+        }
+        let value = (start, self.offset());
+        self.unknown.extend([(name, start - 1), value]);
+        Some(())
+    }
+
+    /// Reads fields with this layout, of which some may be absent.
+    fn any_columns(&mut self, layout: &ObjectLayout, usual: usize) -> Option<()> {
+        for field in &layout.fields[usual..] {
+            let rest = self.rest();
+            if !field.begins(rest) {
+                if let Some(column) = field.column {
+                    self.columns &= !(1 << column);
                 }
+                continue;
+            }
+            let name = self.offset() + 1;
+            if layout.has_blanks {
+                self.flush();
+                field.push_compact(self.compact);
+                self.copied += field.length;
+                self.shift += field.length - field.compact_length;
+            }
+            self.position += field.length;
+            let start = self.offset();
+            let rest = &rest[field.length..];
+            macro_rules! columns {
+                ($($column:literal)*) => {
+                    match field.column {
+                        $(Some($column) => {
+                            self.position += match known(&COLUMNS[$column], rest) {
+                                Some(length) => length,
+                                None => self.rare($column)?,
+                            };
+                            self.spans[$column] = (start, self.offset());
+                        })*
+                        _ => {
+                            self.value(MAX_DEPTH)?;
+                            let value = (start, self.offset());
+                            self.unknown.extend([(name, start - 1), value]);
+                        }
+                    }
+                };
+            }
+            columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+        }
+        Some(())
+    }
+
+    /// Reads an object with any layout, which becomes `layout`.
+    fn any_layout(&mut self, mut layout: Option<&mut ObjectLayout>) -> Option<Found> {
+        if let Some(layout) = &mut layout {
+            layout.clear();
+        }
+        let mut value_end = 0;
+        loop {
+            self.skip()?;
+            match (self.take()?, value_end) {
+                (b'{', 0) => {}
+                (_, 0) => return None,
+                (b',', _) => {}
+                (b'}', _) => break,
                 _ => return None,
             }
-            self.position += 1;
-            self.token()?;
-            let Some(column) = known_name(self.rest()) else {
-                self.other_field()?;
-                continue;
-            };
-            self.position += NAMES[usize::from(column)].length;
-            self.token()?;
-            self.known_value(column)?;
+            self.skip()?;
+            let shift = self.shift;
+            let (column, name, value_start) = self.field()?;
+            let received = &self.text[value_end..value_start];
+            value_end = self.position;
+            if let Some(layout) = &mut layout {
+                let value = self.text.get(value_start..=value_end);
+                let value = value.filter(|_| self.shift == shift);
+                layout.push(column, received, &self.text[name], value);
+            }
         }
+        if let Some(layout) = layout {
+            layout.finish(&self.text[value_end..self.position]);
+        }
+        self.found()
     }
 
     /// Returns the object up to the position, if it is complete.
@@ -327,40 +488,24 @@ impl<'a> Reader<'a> {
         Index::Other(index.with_flaws(0, self.escaped))
     }
 
-    /// Reads the value of `column`, unless it has one already.
-    #[allow(clippy::inline_always, reason = "it is called for each field")]
-    #[inline(always)]
-    fn known_value(&mut self, column: u8) -> Option<()> {
-        let start = self.offset();
-        self.position += match any_known(column, self.rest()) {
-            Some(length) => length,
-            None => self.rare(column.into())?,
-        };
-        self.spans[usize::from(column)] = (start, self.offset());
-        let bit = 1 << column;
-        // All before it, and none after it.
-        self.is_ordered &= self.columns == bit - 1;
-        let is_new = self.columns & bit == 0;
-        self.columns |= bit;
-        is_new.then_some(())
-    }
-
-    /// Reads a field whose name [`known_name`] does not find.
-    #[inline(never)]
-    fn other_field(&mut self) -> Option<()> {
-        let (rest, start) = (self.rest(), self.offset());
-        let length = self.name()?;
-        let end = self.offset();
+    /// Reads a name and its value; returns the column, the place of the name, and where the value begins.
+    fn field(&mut self) -> Option<(Option<u8>, Range<usize>, usize)> {
+        let (name_start, start) = (self.position, self.offset());
+        let column = column(self.name()?);
+        let (name_end, end) = (self.position, self.offset());
         self.colon()?;
-        let name = &rest[..length];
-        // Otherwise, it would have been found.
-        let is_unclear = rest.len() < NAME_WORDS * 8 || rest[length] != b':';
-        if is_unclear && let Some(column) = column(&name[1..length - 1]) {
-            return self.known_value(column);
+        let (value_start, value) = (self.position, self.offset());
+        if let Some(column) = column {
+            self.position += match any_known(column.into(), self.rest()) {
+                Some(length) => length,
+                None => self.rare(column.into())?,
+            };
+            self.add_known(column.into(), value)?;
+        } else {
+            self.value(MAX_DEPTH)?;
+            self.add_unknown((start, end), (value, self.offset()))?;
         }
-        let value = self.offset();
-        self.value(MAX_DEPTH)?;
-        self.add_unknown(name, (start, end), value)
+        Some((column, name_start..name_end, value_start))
     }
 
     /// Returns the length of a valid value of `column` in a rare spelling, such as an escape in a date.
@@ -382,40 +527,50 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the colon after a name.
+    #[allow(clippy::inline_always, reason = "it is short")]
+    #[inline(always)]
     fn colon(&mut self) -> Option<()> {
-        if self.token()? != b':' {
+        self.skip()?;
+        if self.take()? != b':' {
             return None;
         }
-        self.position += 1;
-        self.token().map(|_| ())
+        self.skip()
     }
 
-    /// Reads a name; returns its length with quotes. An escape in a name is rare.
-    fn name(&mut self) -> Option<usize> {
+    /// Adds the value of `column` from `start` up to the position; `None` if there is one already.
+    #[inline]
+    fn add_known(&mut self, column: usize, start: u32) -> Option<()> {
+        self.spans[column] = (start, self.offset());
+        // All before it, and none after it.
+        self.is_ordered &= self.columns == (1 << column) - 1;
+        let is_new = self.columns & (1 << column) == 0;
+        self.columns |= 1 << column;
+        is_new.then_some(())
+    }
+
+    /// Reads a name; returns it without quotes. An escape in a name is rare.
+    fn name(&mut self) -> Option<&'a [u8]> {
         let content = self.rest().strip_prefix(b"\"")?;
         let length = plain(content)?;
         if content[length] != b'"' || length > NAME_LIMIT {
             return None;
         }
         self.position += length + 2;
-        Some(length + 2)
+        Some(&content[..length])
     }
 
-    /// Adds an unknown field, of which `name` is in quotes; `None` if there is one already, or there are too many.
-    fn add_unknown(&mut self, name: &[u8], (start, end): (u32, u32), value: u32) -> Option<()> {
-        // Most names differ in these characters.
-        let [middle, last] = [name[name.len() / 2], name[name.len() - 2]].map(usize::from);
-        let sum = middle * 7 + last * 31 + name.len();
-        let (word, bit) = (sum / 64 % 4, 1 << (sum % 64));
-        if self.unknown_names[word] & bit != 0 {
-            let mut names = self.unknown.iter().step_by(2);
-            if names.any(|other| other.1 - other.0 == end - start && self.slice(*other) == name) {
-                return None;
-            }
+    fn add_unknown(&mut self, name: (u32, u32), value: (u32, u32)) -> Option<()> {
+        let bytes = self.slice(name);
+        let bit = 1 << ((bytes[bytes.len() / 2] ^ bytes[bytes.len() - 2]) % 64);
+        let mut names = self.unknown.iter().step_by(2);
+        let is_new =
+            self.unknown_names & bit == 0 || names.all(|other| self.slice(*other) != bytes);
+        if !is_new || self.unknown.len() == 2 * MAX_UNKNOWN {
+            return None;
         }
-        self.unknown_names[word] |= bit;
-        self.unknown.extend([(start, end), (value, self.offset())]);
-        (self.unknown.len() <= 2 * MAX_UNKNOWN).then_some(())
+        self.unknown_names |= bit;
+        self.unknown.extend([name, value]);
+        Some(())
     }
 
     /// Reads any value.
@@ -436,10 +591,10 @@ impl<'a> Reader<'a> {
     /// Reads an object or an array.
     #[inline(never)]
     fn container(&mut self, depth: usize) -> Option<()> {
-        let is_object = self.rest().first() == Some(&b'{');
+        let is_object = self.take()? == b'{';
         let end = if is_object { b'}' } else { b']' };
-        self.position += 1;
-        if self.token()? == end {
+        self.skip()?;
+        if self.rest().first() == Some(&end) {
             self.position += 1;
             return Some(());
         }
@@ -449,15 +604,12 @@ impl<'a> Reader<'a> {
                 self.colon()?;
             }
             self.value(depth - 1)?;
-            let byte = self.token()?;
-            self.position += 1;
-            if byte == end {
-                return Some(());
+            self.skip()?;
+            match self.take()? {
+                b',' => self.skip()?,
+                byte if byte == end => return Some(()),
+                _ => return None,
             }
-            if byte != b',' {
-                return None;
-            }
-            self.token()?;
         }
     }
 
@@ -465,31 +617,34 @@ impl<'a> Reader<'a> {
         &self.text[self.position..]
     }
 
-    /// Skips whitespace, unless it is too much; returns the byte after it, which is not taken.
-    #[allow(clippy::inline_always, reason = "it is called for each token")]
-    #[inline(always)]
-    fn token(&mut self) -> Option<u8> {
+    /// Takes a byte.
+    #[inline]
+    fn take(&mut self) -> Option<u8> {
         let byte = *self.text.get(self.position)?;
-        if byte > b' ' {
-            return Some(byte);
+        self.position += 1;
+        Some(byte)
+    }
+
+    /// Skips whitespace, unless it is too much.
+    #[inline]
+    fn skip(&mut self) -> Option<()> {
+        if *self.text.get(self.position)? > b' ' {
+            return Some(());
         }
         self.skip_blanks()
     }
 
     #[inline(never)]
-    fn skip_blanks(&mut self) -> Option<u8> {
-        let from = &self.text[self.copied..];
-        let length = self.position - self.copied;
-        self.compact.push(from, length);
-        let mut rest = &from[length..];
-        while let [b' ' | b'\t' | b'\n' | b'\r', more @ ..] = rest {
-            rest = more;
+    fn skip_blanks(&mut self) -> Option<()> {
+        self.flush();
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        while self.text.get(self.position).is_some_and(is_blank) {
+            self.position += 1;
         }
-        let blanks = from.len() - length - rest.len();
-        self.position += blanks;
+        let length = self.position - self.copied;
         self.copied = self.position;
-        self.shift += blanks;
-        rest.first().copied().filter(|_| blanks <= BLANK_LIMIT)
+        self.shift += length;
+        (length <= BLANK_LIMIT).then_some(())
     }
 
     /// Copies the text up to the position.
@@ -518,106 +673,37 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The name of a column in quotes, with the colon.
-#[derive(Clone, Copy)]
-struct KnownName {
-    words: [u64; NAME_WORDS],
-    /// Which bits of the words belong to it.
-    mask: [u64; NAME_WORDS],
-    length: usize,
-}
-
-/// Any known name fits in this many words of eight bytes.
-const NAME_WORDS: usize = 4;
-
-impl KnownName {
-    const fn new(column: usize) -> Self {
-        let opening = &OPENINGS[column];
-        let (mut words, mut mask) = ([0; NAME_WORDS], [0; NAME_WORDS]);
-        let length = opening.length - 1;
-        let mut position = 0;
-        while position < length {
-            let (word, shift) = (position / 8, position % 8 * 8);
-            words[word] |= (opening.bytes[position + 1] as u64) << shift;
-            mask[word] |= 0xff << shift;
-            position += 1;
-        }
-        Self {
-            words,
-            mask,
-            length,
-        }
-    }
-
-    /// Returns whether a text that begins with these words begins with the name.
-    #[allow(clippy::inline_always, reason = "it is called for each field")]
-    #[inline(always)]
-    fn begins(&self, words: &[u64; NAME_WORDS]) -> bool {
-        let difference = |word: usize| (words[word] ^ self.words[word]) & self.mask[word];
-        difference(1) | difference(2) | difference(3) == 0
-    }
-}
-
-const NAMES: &[KnownName; COLUMNS.len()] = {
-    let mut names = [KnownName::new(0); COLUMNS.len()];
-    let mut column = 0;
-    while column < COLUMNS.len() {
-        names[column] = KnownName::new(column);
-        column += 1;
-    }
-    &{ names }
-};
-
-/// Returns the place of a column in [`BY_NAME`], given its name in quotes.
+/// Returns the place of a name in [`BY_NAME`].
 const fn slot(name: &[u8]) -> usize {
-    (name[6] as usize + name[9] as usize) % BY_NAME_SIZE
+    (name.len() * 4 + name[4] as usize) % BY_NAME_SIZE
 }
 
 const BY_NAME_SIZE: usize = 64;
 
-/// The columns by their names. At most two have the same place, and these begin alike. A place that has fewer is filled
-/// with others.
-const BY_NAME: [[u8; 2]; BY_NAME_SIZE] = {
-    let mut table = [[0; 2]; BY_NAME_SIZE];
+/// The columns by their names. No two share a place.
+const BY_NAME: [u8; BY_NAME_SIZE] = {
+    let mut table = [u8::MAX; BY_NAME_SIZE];
     let mut column = 0;
     while column < COLUMNS.len() {
-        let [first, second] = &mut table[slot(OPENINGS[column].bytes.split_at(1).1)];
-        assert!(*second == 0);
-        *second = *first;
+        let slot = slot(COLUMNS[column].name.as_bytes());
+        assert!(table[slot] == u8::MAX);
         #[allow(clippy::cast_possible_truncation, reason = "there are few columns")]
         {
-            *first = column as u8;
+            table[slot] = column as u8;
         }
         column += 1;
     }
     table
 };
 
-/// Returns the column whose name, in quotes and with a colon, is at the start of `text`. `None` if there is none, or it
-/// needs a closer look.
-#[allow(clippy::inline_always, reason = "it is called for each field")]
-#[inline(always)]
-fn known_name(text: &[u8]) -> Option<u8> {
-    let block = text.first_chunk::<{ NAME_WORDS * 8 }>()?;
-    let (words, _) = block.as_chunks::<8>();
-    let words = [words[0], words[1], words[2], words[3]].map(u64::from_le_bytes);
-    let [first, second] = BY_NAME[slot(block)];
-    // Both begin alike.
-    if words[0] != NAMES[usize::from(first)].words[0] {
+/// Returns the column with this name.
+#[inline]
+fn column(name: &[u8]) -> Option<u8> {
+    if name.len() < 5 {
         return None;
     }
-    if NAMES[usize::from(first)].begins(&words) {
-        return Some(first);
-    }
-    NAMES[usize::from(second)].begins(&words).then_some(second)
-}
-
-/// Returns the column with this name.
-fn column(name: &[u8]) -> Option<u8> {
-    let column = COLUMNS
-        .iter()
-        .position(|column| column.name.as_bytes() == name)?;
-    u8::try_from(column).ok()
+    let column = BY_NAME[slot(name)];
+    (COLUMNS.get(usize::from(column))?.name.as_bytes() == name).then_some(column)
 }
 
 /// The text before a value: brace or comma, the name in quotes, and the colon.
@@ -673,19 +759,8 @@ fn field<const COLUMN: usize>(text: &[u8], position: usize, spans: &mut Spans) -
 }
 
 /// Returns the length of the value of any known column.
-#[allow(clippy::inline_always, reason = "there is one call")]
-#[inline(always)]
-fn any_known(column: u8, text: &[u8]) -> Option<usize> {
-    // One call per column, so that the compiler knows its type.
-    macro_rules! columns {
-        ($($column:literal)*) => {
-            match column {
-                $($column => known(&COLUMNS[$column], text),)*
-                _ => None,
-            }
-        };
-    }
-    columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
+fn any_known(column: usize, text: &[u8]) -> Option<usize> {
+    known(&COLUMNS[column], text)
 }
 
 /// Returns the length of the value of `column` at the start of `text`; `None` if it is not valid. The caller

@@ -472,6 +472,62 @@ fn scan(scanner: &mut BatchScanner, text: &str) -> Option<(String, usize, String
 }
 
 #[test]
+fn similar_objects_have_the_same_layout() {
+    let further = usual().replacen('{', "{\"more\":[1,\"x\"],", 1);
+    let absent = further.replacen(&format!(",{}", usual_field(16)), "", 1);
+    let other_values = further.replace("12", "7").replace("[1,", "[{},");
+    for blanks in ["", " ", "\r\n  "] {
+        let mut scanner = BatchScanner::default();
+        let spaced = |text: &str| with_blanks(text, |_| blanks);
+        assert!(scanner.object(&spaced(&further)).is_some());
+        for text in [&other_values, &absent, &further] {
+            let spaced = spaced(text);
+            let BatchScanner {
+                compact,
+                layout,
+                unknown,
+                spare,
+                ..
+            } = &mut scanner;
+            let start = compact.len();
+            let mut reader = Reader::new(spaced.as_bytes(), compact, unknown, spare);
+            let found = reader.same_layout(layout, 0).expect(text);
+            assert_eq!(found.length, spaced.len());
+            if !blanks.is_empty() {
+                assert_eq!(&compact.as_bytes()[start..], text.as_bytes());
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_that_are_absent_in_turn_become_one_layout() {
+    let further = usual().replacen(",\"warnings\"", ",\"more\":1,\"warnings\"", 1);
+    let without = |columns: &[usize]| {
+        let remove = |text: String, column: &usize| {
+            text.replacen(&format!(",{}", usual_field(*column)), "", 1)
+        };
+        columns.iter().fold(further.clone(), remove)
+    };
+    let absent = [without(&[3, 16]), without(&[7, 8]), without(&[5])];
+    for blanks in ["", "\n "] {
+        let mut scanner = BatchScanner::default();
+        let mut scan = |text: &str| scanner.object(&with_blanks(text, |_| blanks)).is_some();
+        assert!(absent.iter().all(|text| scan(text)));
+        assert_eq!(scanner.layout.fields.len(), COLUMNS.len() + 1, "{blanks:?}");
+        assert_eq!(scanner.layout.columns, ALL_COLUMNS);
+        assert_eq!(scanner.layout.has_all_columns(), blanks.is_empty());
+        // Another order is another layout.
+        let order = without(&[3, 7]).replacen("\"batch_name\"", "\"further\":0,\"batch_name\"", 1);
+        let order = order
+            .replacen(",\"more\":1", "", 1)
+            .replacen('{', "{\"more\":1,", 1);
+        assert!(scanner.object(&with_blanks(&order, |_| blanks)).is_some());
+        assert_eq!(scanner.layout.fields.len(), COLUMNS.len());
+    }
+}
+
+#[test]
 fn whitespace_before_the_last_brace_is_left_out_of_every_object() {
     let mut scanner = BatchScanner::default();
     for absent in [3, 16, 7, 8, 5] {
@@ -483,7 +539,7 @@ fn whitespace_before_the_last_brace_is_left_out_of_every_object() {
 }
 
 #[test]
-fn the_value_of_an_unknown_field_is_read_to_its_end() {
+fn a_repeated_value_is_told_from_one_that_begins_like_it() {
     let text = |value: &str| {
         let further = format!("\"a\":{value},\"batch_name\"");
         usual().replacen("\"batch_name\"", &further, 1)
@@ -520,23 +576,7 @@ fn the_value_of_an_unknown_field_is_read_to_its_end() {
 }
 
 #[test]
-fn every_name_is_known() {
-    for (number, column) in COLUMNS.iter().enumerate() {
-        let text = format!("\"{}\":null,\"and_another_name\":null", column.name);
-        let found = known_name(text.as_bytes()).map(usize::from);
-        assert_eq!(found, Some(number), "{text}");
-        for other in [
-            text.replacen(':', " :", 1),
-            text.to_uppercase(),
-            text.replacen('"', "\"a", 1),
-        ] {
-            assert_eq!(known_name(other.as_bytes()), None, "{other}");
-        }
-    }
-}
-
-#[test]
-fn no_field_is_allowed_twice() {
+fn a_layout_does_not_allow_a_field_twice() {
     let mut scanner = BatchScanner::default();
     let mut fields: Vec<String> = (0..COLUMNS.len()).map(usual_field).collect();
     fields.swap(0, 1);
@@ -545,7 +585,7 @@ fn no_field_is_allowed_twice() {
             .object(&format!("{{{}}}", fields.join(",")))
             .is_some()
     );
-    // The first two are usual.
+    // The first two are usual, and the others follow the second one in the layout.
     fields.swap(0, 1);
     fields.insert(2, usual_field(0));
     assert!(
@@ -553,6 +593,17 @@ fn no_field_is_allowed_twice() {
             .object(&format!("{{{}}}", fields.join(",")))
             .is_none()
     );
+}
+
+#[test]
+fn long_layouts_are_not_kept() {
+    let mut scanner = BatchScanner::default();
+    let blanks = " ".repeat(BLANK_LIMIT);
+    let text = with_blanks(&usual(), |_| &blanks);
+    for _ in 0..2 {
+        assert!(scanner.object(&text).is_some());
+        assert!(scanner.layout.fields.is_empty());
+    }
 }
 
 #[test]
