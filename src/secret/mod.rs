@@ -78,9 +78,16 @@ static KNOWN: Mutex<KnownSecrets> = Mutex::new(KnownSecrets {
 
 /// Secrets, each in every encoding in which a response may repeat it.
 struct SecretList {
-    forms: VecDeque<Vec<String>>,
-    /// All parts of the secrets that are long enough to give them away, for responses that shorten what they repeat.
+    secrets: VecDeque<KnownSecret>,
+    /// Parts of the secrets that are long enough to give them away, for responses that shorten what they repeat.
     parts: BTreeSet<[u8; PART]>,
+}
+
+struct KnownSecret {
+    /// In every encoding; the first is the secret itself.
+    forms: Vec<String>,
+    /// Whether its parts are secret, too.
+    has_parts: bool,
 }
 
 /// Maximum number of secrets to keep: the first one and the latest.
@@ -97,26 +104,31 @@ const MIN_LETTERS: usize = 3;
 impl SecretList {
     const fn new() -> Self {
         Self {
-            forms: VecDeque::new(),
+            secrets: VecDeque::new(),
             parts: BTreeSet::new(),
         }
     }
 
-    fn remember(&mut self, secret: &str, with_parts: bool) {
-        if secret.len() < SHORTEST || self.forms.iter().any(|forms| forms[0] == secret) {
+    fn remember(&mut self, secret: &str, has_parts: bool) {
+        let mut known = self.secrets.iter();
+        if secret.len() < SHORTEST || known.any(|known| known.forms[0] == secret) {
             return;
         }
-        if self.forms.len() >= REMEMBERED
-            && let Some(forgotten) = self.forms.remove(1)
+        if self.secrets.len() >= REMEMBERED
+            && self.secrets.remove(1).is_some_and(|old| old.has_parts)
         {
-            for part in parts(&forgotten[0]) {
-                self.parts.remove(part);
-            }
+            // The others may have some of its parts.
+            let others = self.secrets.iter().filter(|known| known.has_parts);
+            self.parts = others
+                .flat_map(|known| parts(&known.forms[0]))
+                .copied()
+                .collect();
         }
-        self.forms.push_back(forms(secret));
-        if with_parts {
+        if has_parts {
             self.parts.extend(parts(secret));
         }
+        let forms = forms(secret);
+        self.secrets.push_back(KnownSecret { forms, has_parts });
     }
 }
 
@@ -199,7 +211,8 @@ fn at_any_depth(text: &str, replace: impl Fn(&str) -> Cow<'_, str>) -> Cow<'_, s
 
 /// Returns `text` with every form of these secrets replaced by `…`; borrowed if there is none.
 fn without_forms<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
-    let forms = secrets.iter().flat_map(|list| list.forms.iter().flatten());
+    let known = secrets.iter().flat_map(|list| &list.secrets);
+    let forms = known.flat_map(|known| &known.forms);
     let mut forms: Vec<&String> = forms.filter(|form| text.contains(*form)).collect();
     // The longest first: a secret may be part of another one, and the rest of that would remain.
     forms.sort_unstable_by_key(|form| Reverse(form.len()));
@@ -316,7 +329,7 @@ mod tests {
         for number in 0..3 * REMEMBERED {
             let _cursor = Secret::cursor(format!("cursor-{number:06}"));
         }
-        assert!(KNOWN.lock().cursors.forms.len() <= REMEMBERED);
+        assert!(KNOWN.lock().cursors.secrets.len() <= REMEMBERED);
         assert_eq!(conceal("a-token-in-use"), "…");
         let last = format!("cursor-{:06}", 3 * REMEMBERED - 1);
         assert_eq!(conceal(&last), "…");
@@ -358,10 +371,29 @@ mod tests {
             list.remember(&secret, true);
             list.remember(&secret, true);
         }
-        let first = list.forms.iter().map(|forms| forms[0].as_str());
+        let first = list.secrets.iter().map(|known| known.forms[0].as_str());
         let latest = (REMEMBERED + 1..2 * REMEMBERED).map(|number| format!("secret-{number}"));
         let expected = std::iter::once("secret-0".to_owned()).chain(latest);
         assert!(first.eq(expected));
+    }
+
+    #[test]
+    fn a_secret_that_is_forgotten_leaves_the_parts_of_others() {
+        let mut list = SecretList::new();
+        list.remember("the-secret-itself", true);
+        list.remember("my-name:the-secret-itself", false);
+        for number in 0..2 * REMEMBERED {
+            list.remember(&format!("header.of.all-{number:03}"), true);
+        }
+        for (text, expected) in [
+            ("the-secret-i", "…"),
+            ("header.of.al", "…"),
+            (".of.all-511", ".of.all-511"),
+            ("r.of.all-511", "…"),
+            ("r.of.all-001", "r.of.all-001"),
+        ] {
+            assert_eq!(without_parts(text, &[&list]), expected, "{text}");
+        }
     }
 
     #[test]
