@@ -194,26 +194,17 @@ impl Batch {
             pieces.set_first(b'{');
             return pieces.as_bytes();
         }
-        // Fields that are in the right order are copied together.
-        let mut copied = 0..0;
-        for (column, opening) in OPENINGS.iter().enumerate() {
-            let written = self.index.span(column);
-            if let Some(written) = &written
-                && written.start as usize == copied.end as usize + opening.length
-            {
-                copied.end = written.end;
-                continue;
-            }
-            pieces.push(&text[copied.start as usize..], copied.len());
-            pieces.push(&opening.bytes, opening.length);
-            // An absent field is null, and nothing can follow it in the text.
-            copied = written.unwrap_or_else(|| {
-                pieces.push(b"null", 4);
-                let end = self.object.end - self.object.start;
-                end..end
-            });
+        let length = self.object.len();
+        match &self.index {
+            Index::Known(spans, columns) => push_in_order(pieces, text, length, |column| {
+                let (start, end) = spans[column];
+                (columns & (1 << column) != 0).then(|| start.into()..end.into())
+            }),
+            index => push_in_order(pieces, text, length, |column| {
+                let span = index.span(column)?;
+                Some(span.start as usize..span.end as usize)
+            }),
         }
-        pieces.push(&text[copied.start as usize..], copied.len());
         pieces.as_bytes()
     }
 
@@ -266,4 +257,34 @@ impl Batch {
 /// Returns positions in a page; `None` if the page is too large.
 pub(super) fn offsets(positions: Range<usize>) -> Option<Range<u32>> {
     Some(positions.start.try_into().ok()?..positions.end.try_into().ok()?)
+}
+
+/// Appends the known fields of an object in the order of the interface, absent ones as null. `text` begins with the
+/// object, which has `length` bytes; `span` returns the position of a column's value.
+#[inline]
+fn push_in_order(
+    pieces: &mut Pieces,
+    text: &[u8],
+    length: usize,
+    span: impl Fn(usize) -> Option<Range<usize>>,
+) {
+    // Fields that are in the right order are copied together.
+    let mut copied = 0..0;
+    for (column, opening) in OPENINGS.iter().enumerate() {
+        let written = span(column);
+        if let Some(written) = &written
+            && written.start == copied.end + opening.length
+        {
+            copied.end = written.end;
+            continue;
+        }
+        pieces.push(&text[copied.start..], copied.len());
+        pieces.push(&opening.bytes, opening.length);
+        // An absent field is null, and nothing can follow it in the text.
+        copied = written.unwrap_or_else(|| {
+            pieces.push(b"null", 4);
+            length..length
+        });
+    }
+    pieces.push(&text[copied.start..], copied.len());
 }

@@ -216,15 +216,12 @@ impl BatchScanner {
             spare,
         } = self;
         let start = compact.len();
-        let mut reader = Reader::new(text.as_bytes(), compact, unknown, spare);
         let mut object = None;
         // Whether the layout of an object is worth remembering, so that the next one is compared with it.
         let is_remembered = |misses: u32| misses < MAX_MISSES || misses.is_multiple_of(REMEMBERED);
         if is_remembered(*misses) && layout.is_complete() && found.len() <= layout.usual {
-            reader.position = position;
-            for (wide, (start, end)) in reader.spans.iter_mut().zip(found) {
-                *wide = (u32::from(*start), u32::from(*end));
-            }
+            let mut reader = Reader::new(text.as_bytes(), compact, unknown, spare);
+            reader.start_after(position, found);
             object = reader.same_layout(layout, found.len());
         }
         if object.is_some() {
@@ -238,6 +235,7 @@ impl BatchScanner {
                 object = reader.any_layout(Some(layout));
                 layout.add_absent(earlier);
             } else {
+                reader.start_after(position, found);
                 object = reader.any_layout(None);
             }
         }
@@ -270,7 +268,7 @@ struct Reader<'a> {
     /// Whether all columns were in the order of the interface so far.
     is_ordered: bool,
     /// A bit for each unknown name, so that few must be compared.
-    unknown_names: u64,
+    unknown_names: [u64; 4],
 }
 
 impl<'a> Reader<'a> {
@@ -294,7 +292,16 @@ impl<'a> Reader<'a> {
             unknown,
             spare,
             is_ordered: true,
-            unknown_names: 0,
+            unknown_names: [0; 4],
+        }
+    }
+
+    /// Continues after the first columns in the usual order, which were found already.
+    fn start_after(&mut self, position: usize, found: &[(u16, u16)]) {
+        self.position = position;
+        self.columns = (1 << found.len()) - 1;
+        for (span, (start, end)) in self.spans.iter_mut().zip(found) {
+            *span = (u32::from(*start), u32::from(*end));
         }
     }
 
@@ -426,14 +433,14 @@ impl<'a> Reader<'a> {
         if let Some(layout) = &mut layout {
             layout.clear();
         }
-        let mut value_end = 0;
+        let mut value_end = self.position;
         loop {
+            let is_first = value_end == 0;
             self.skip()?;
-            match (self.take()?, value_end) {
-                (b'{', 0) => {}
-                (_, 0) => return None,
-                (b',', _) => {}
-                (b'}', _) => break,
+            match self.take()? {
+                b'{' if is_first => {}
+                b',' if !is_first => {}
+                b'}' if !is_first => break,
                 _ => return None,
             }
             self.skip()?;
@@ -489,23 +496,43 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a name and its value; returns the column, the place of the name, and where the value begins.
+    #[allow(clippy::inline_always, reason = "there is one call")]
+    #[inline(always)]
     fn field(&mut self) -> Option<(Option<u8>, Range<usize>, usize)> {
         let (name_start, start) = (self.position, self.offset());
-        let column = column(self.name()?);
-        let (name_end, end) = (self.position, self.offset());
-        self.colon()?;
+        let (column, name_end) = match known_name(self.rest()) {
+            Some(column) => {
+                self.position += NAMES[usize::from(column)].length;
+                let name_end = self.position - 1;
+                self.skip()?;
+                (Some(column), name_end)
+            }
+            None => self.other_name()?,
+        };
         let (value_start, value) = (self.position, self.offset());
         if let Some(column) = column {
-            self.position += match any_known(column.into(), self.rest()) {
+            self.position += match any_known(column, self.rest()) {
                 Some(length) => length,
                 None => self.rare(column.into())?,
             };
             self.add_known(column.into(), value)?;
         } else {
             self.value(MAX_DEPTH)?;
-            self.add_unknown((start, end), (value, self.offset()))?;
+            #[allow(clippy::cast_possible_truncation, reason = "names are short")]
+            let name = (start, start + (name_end - name_start) as u32);
+            self.add_unknown(name, (value, self.offset()))?;
         }
         Some((column, name_start..name_end, value_start))
+    }
+
+    /// Reads a name that [`known_name`] does not find, and its colon; returns the column, if it has one, and where the
+    /// name ends.
+    #[inline(never)]
+    fn other_name(&mut self) -> Option<(Option<u8>, usize)> {
+        let name = self.name()?;
+        let end = self.position;
+        self.colon()?;
+        Some((column(name), end))
     }
 
     /// Returns the length of a valid value of `column` in a rare spelling, such as an escape in a date.
@@ -559,16 +586,23 @@ impl<'a> Reader<'a> {
         Some(&content[..length])
     }
 
+    /// Adds an unknown field; `None` if there is one already, or there are too many.
     fn add_unknown(&mut self, name: (u32, u32), value: (u32, u32)) -> Option<()> {
         let bytes = self.slice(name);
-        let bit = 1 << ((bytes[bytes.len() / 2] ^ bytes[bytes.len() - 2]) % 64);
-        let mut names = self.unknown.iter().step_by(2);
-        let is_new =
-            self.unknown_names & bit == 0 || names.all(|other| self.slice(*other) != bytes);
-        if !is_new || self.unknown.len() == 2 * MAX_UNKNOWN {
+        // Most names differ in these characters.
+        let [a, b, c, _] = bytes.last_chunk().copied().unwrap_or_default();
+        let characters = u32::from_le_bytes([a, b, c, bytes[bytes.len() / 2]]);
+        let hash = characters.wrapping_mul(0x9e37_79b1) >> 24;
+        let (word, bit) = (hash as usize / 64, 1 << (hash % 64));
+        let length = name.1 - name.0;
+        let is_same =
+            |other: &(u32, u32)| other.1 - other.0 == length && self.slice(*other) == bytes;
+        let is_repeated =
+            self.unknown_names[word] & bit != 0 && self.unknown.iter().step_by(2).any(is_same);
+        if is_repeated || self.unknown.len() == 2 * MAX_UNKNOWN {
             return None;
         }
-        self.unknown_names |= bit;
+        self.unknown_names[word] |= bit;
         self.unknown.extend([name, value]);
         Some(())
     }
@@ -673,37 +707,98 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the place of a name in [`BY_NAME`].
+/// The name of a column in quotes, with the colon.
+#[derive(Clone, Copy)]
+struct KnownName {
+    words: [u64; NAME_WORDS],
+    /// Which bits of the words belong to it.
+    mask: [u64; NAME_WORDS],
+    length: usize,
+}
+
+/// Any known name fits in this many words of eight bytes.
+const NAME_WORDS: usize = 4;
+
+impl KnownName {
+    const fn new(column: usize) -> Self {
+        let opening = &OPENINGS[column];
+        let (mut words, mut mask) = ([0; NAME_WORDS], [0; NAME_WORDS]);
+        let length = opening.length - 1;
+        let mut position = 0;
+        while position < length {
+            let (word, shift) = (position / 8, position % 8 * 8);
+            words[word] |= (opening.bytes[position + 1] as u64) << shift;
+            mask[word] |= 0xff << shift;
+            position += 1;
+        }
+        Self {
+            words,
+            mask,
+            length,
+        }
+    }
+
+    /// Returns whether a text that begins with these words begins with the name.
+    #[allow(clippy::inline_always, reason = "it is called for each field")]
+    #[inline(always)]
+    fn begins(&self, words: &[u64; NAME_WORDS]) -> bool {
+        let difference = |word: usize| (words[word] ^ self.words[word]) & self.mask[word];
+        difference(0) | difference(1) | difference(2) | difference(3) == 0
+    }
+}
+
+const NAMES: &[KnownName; COLUMNS.len()] = {
+    let mut names = [KnownName::new(0); COLUMNS.len()];
+    let mut column = 0;
+    while column < COLUMNS.len() {
+        names[column] = KnownName::new(column);
+        column += 1;
+    }
+    &{ names }
+};
+
+/// Returns the place of a column in [`BY_NAME`], given its name in quotes.
 const fn slot(name: &[u8]) -> usize {
-    (name.len() * 4 + name[4] as usize) % BY_NAME_SIZE
+    (name[6] as usize + name[9] as usize) % BY_NAME_SIZE
 }
 
 const BY_NAME_SIZE: usize = 64;
 
-/// The columns by their names. No two share a place.
-const BY_NAME: [u8; BY_NAME_SIZE] = {
-    let mut table = [u8::MAX; BY_NAME_SIZE];
+/// The columns by their names. At most two have the same place. A place that has fewer is filled with others.
+const BY_NAME: [[u8; 2]; BY_NAME_SIZE] = {
+    let mut table = [[0; 2]; BY_NAME_SIZE];
     let mut column = 0;
     while column < COLUMNS.len() {
-        let slot = slot(COLUMNS[column].name.as_bytes());
-        assert!(table[slot] == u8::MAX);
+        let [first, second] = &mut table[slot(OPENINGS[column].bytes.split_at(1).1)];
+        assert!(*second == 0);
+        *second = *first;
         #[allow(clippy::cast_possible_truncation, reason = "there are few columns")]
         {
-            table[slot] = column as u8;
+            *first = column as u8;
         }
         column += 1;
     }
     table
 };
 
+/// Returns the column whose name, in quotes and with a colon, is at the start of `text`. `None` if there is none, or it
+/// needs a closer look.
+#[allow(clippy::inline_always, reason = "it is called for each field")]
+#[inline(always)]
+fn known_name(text: &[u8]) -> Option<u8> {
+    let block = text.first_chunk::<{ NAME_WORDS * 8 }>()?;
+    let (words, _) = block.as_chunks::<8>();
+    let words = [words[0], words[1], words[2], words[3]].map(u64::from_le_bytes);
+    let mut columns = BY_NAME[slot(block)].into_iter();
+    columns.find(|column| NAMES[usize::from(*column)].begins(&words))
+}
+
 /// Returns the column with this name.
-#[inline]
 fn column(name: &[u8]) -> Option<u8> {
-    if name.len() < 5 {
-        return None;
-    }
-    let column = BY_NAME[slot(name)];
-    (COLUMNS.get(usize::from(column))?.name.as_bytes() == name).then_some(column)
+    let column = COLUMNS
+        .iter()
+        .position(|column| column.name.as_bytes() == name)?;
+    u8::try_from(column).ok()
 }
 
 /// The text before a value: brace or comma, the name in quotes, and the colon.
@@ -759,8 +854,19 @@ fn field<const COLUMN: usize>(text: &[u8], position: usize, spans: &mut Spans) -
 }
 
 /// Returns the length of the value of any known column.
-fn any_known(column: usize, text: &[u8]) -> Option<usize> {
-    known(&COLUMNS[column], text)
+#[allow(clippy::inline_always, reason = "there is one call")]
+#[inline(always)]
+fn any_known(column: u8, text: &[u8]) -> Option<usize> {
+    // One call per column, so that the compiler knows its type.
+    macro_rules! columns {
+        ($($column:literal)*) => {
+            match column {
+                $($column => known(&COLUMNS[$column], text),)*
+                _ => None,
+            }
+        };
+    }
+    columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
 }
 
 /// Returns the length of the value of `column` at the start of `text`; `None` if it is not valid. The caller

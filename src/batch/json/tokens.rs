@@ -143,20 +143,25 @@ pub(super) fn plain(text: &[u8]) -> Option<usize> {
             .iter()
             .fold(false, |any, byte| any | is_special(*byte))
         {
-            break;
-        }
-        rest = more;
-    }
-    while let Some((bytes, more)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*bytes);
-        // With this bit flipped, the quote directly follows the control characters.
-        let found = below(word ^ (ONES * 2), 0x21) | below(word ^ (ONES * u64::from(b'\\')), 1);
-        if found != 0 {
-            return Some(text.len() - rest.len() + found.trailing_zeros() as usize / 8);
+            let (words, _) = bytes.as_chunks();
+            let before = text.len() - rest.len();
+            return Some(match special(words[0]) {
+                0 => before + 8 + special(words[1]).trailing_zeros() as usize / 8,
+                first => before + first.trailing_zeros() as usize / 8,
+            });
         }
         rest = more;
     }
     Some(text.len() - rest.len() + rest.iter().position(|byte| is_special(*byte))?)
+}
+
+/// Returns the top bit of each of eight bytes that is a quote, a backslash or a control character. A match may cause
+/// false matches in later bytes.
+#[inline]
+fn special(bytes: [u8; 8]) -> u64 {
+    let word = u64::from_le_bytes(bytes);
+    // With this bit flipped, the quote directly follows the control characters.
+    below(word ^ (ONES * 2), 0x21) | below(word ^ (ONES * u64::from(b'\\')), 1)
 }
 
 #[inline]
