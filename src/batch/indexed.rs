@@ -121,7 +121,11 @@ impl Batch {
                 let (start, end) = spans[column];
                 Some(start.into()..end.into())
             }
-            Index::Known(..) | Index::Other(_) => self.other_span(column),
+            Index::Known(spans, columns) => {
+                let (start, end) = spans[column];
+                (columns & (1 << column) != 0).then(|| start.into()..end.into())
+            }
+            Index::Other(_) => self.other_span(column),
         }
     }
 

@@ -232,11 +232,11 @@ impl BatchScanner {
             *misses = misses.wrapping_add(1);
             if is_remembered(*misses) {
                 std::mem::swap(layout, earlier);
-                object = reader.any_layout(Some(layout));
+                object = reader.any_layout(layout);
                 layout.add_absent(earlier);
             } else {
                 reader.start_after(position, found);
-                object = reader.any_layout(None);
+                object = reader.any_object(|_, _, _, _| ());
             }
         }
         if object.is_none() {
@@ -429,35 +429,45 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an object with any layout, which becomes `layout`.
-    fn any_layout(&mut self, mut layout: Option<&mut ObjectLayout>) -> Option<Found> {
-        if let Some(layout) = &mut layout {
-            layout.clear();
+    fn any_layout(&mut self, layout: &mut ObjectLayout) -> Option<Found> {
+        let text = self.text;
+        layout.clear();
+        let mut end = 0;
+        let object = self.any_object(|column, name, value, has_blanks| {
+            let received = &text[end..value.start];
+            end = value.end;
+            let value = text.get(value.start..=value.end);
+            layout.push(column, received, &text[name], value.filter(|_| !has_blanks));
+        });
+        if object.is_some() {
+            layout.finish(&text[end..self.position]);
         }
-        let mut value_end = self.position;
+        object
+    }
+
+    /// Reads the rest of an object. Calls `each` with the column of each field, if it has one, the places of its name and
+    /// its value, and whether there is whitespace in these or between them.
+    #[allow(clippy::inline_always, reason = "there are two calls")]
+    #[inline(always)]
+    fn any_object(
+        &mut self,
+        mut each: impl FnMut(Option<u8>, Range<usize>, Range<usize>, bool),
+    ) -> Option<Found> {
         loop {
-            let is_first = value_end == 0;
-            self.skip()?;
-            match self.take()? {
-                b'{' if is_first => {}
+            let is_first = self.position == 0;
+            let byte = self.token()?;
+            self.position += 1;
+            match byte {
                 b',' if !is_first => {}
-                b'}' if !is_first => break,
+                b'{' if is_first => {}
+                b'}' if !is_first => return self.found(),
                 _ => return None,
             }
-            self.skip()?;
+            self.token()?;
             let shift = self.shift;
             let (column, name, value_start) = self.field()?;
-            let received = &self.text[value_end..value_start];
-            value_end = self.position;
-            if let Some(layout) = &mut layout {
-                let value = self.text.get(value_start..=value_end);
-                let value = value.filter(|_| self.shift == shift);
-                layout.push(column, received, &self.text[name], value);
-            }
+            each(column, name, value_start..self.position, self.shift > shift);
         }
-        if let Some(layout) = layout {
-            layout.finish(&self.text[value_end..self.position]);
-        }
-        self.found()
     }
 
     /// Returns the object up to the position, if it is complete.
@@ -504,7 +514,7 @@ impl<'a> Reader<'a> {
             Some(column) => {
                 self.position += NAMES[usize::from(column)].length;
                 let name_end = self.position - 1;
-                self.skip()?;
+                self.token()?;
                 (Some(column), name_end)
             }
             None => self.other_name()?,
@@ -557,11 +567,11 @@ impl<'a> Reader<'a> {
     #[allow(clippy::inline_always, reason = "it is short")]
     #[inline(always)]
     fn colon(&mut self) -> Option<()> {
-        self.skip()?;
-        if self.take()? != b':' {
+        if self.token()? != b':' {
             return None;
         }
-        self.skip()
+        self.position += 1;
+        self.token().map(|_| ())
     }
 
     /// Adds the value of `column` from `start` up to the position; `None` if there is one already.
@@ -625,10 +635,10 @@ impl<'a> Reader<'a> {
     /// Reads an object or an array.
     #[inline(never)]
     fn container(&mut self, depth: usize) -> Option<()> {
-        let is_object = self.take()? == b'{';
+        let is_object = self.rest().first() == Some(&b'{');
         let end = if is_object { b'}' } else { b']' };
-        self.skip()?;
-        if self.rest().first() == Some(&end) {
+        self.position += 1;
+        if self.token()? == end {
             self.position += 1;
             return Some(());
         }
@@ -638,12 +648,15 @@ impl<'a> Reader<'a> {
                 self.colon()?;
             }
             self.value(depth - 1)?;
-            self.skip()?;
-            match self.take()? {
-                b',' => self.skip()?,
-                byte if byte == end => return Some(()),
-                _ => return None,
+            let byte = self.token()?;
+            self.position += 1;
+            if byte == end {
+                return Some(());
             }
+            if byte != b',' {
+                return None;
+            }
+            self.token()?;
         }
     }
 
@@ -651,34 +664,29 @@ impl<'a> Reader<'a> {
         &self.text[self.position..]
     }
 
-    /// Takes a byte.
-    #[inline]
-    fn take(&mut self) -> Option<u8> {
+    /// Skips whitespace, unless it is too much; returns the byte after it, which is not taken.
+    #[allow(clippy::inline_always, reason = "it is called for each token")]
+    #[inline(always)]
+    fn token(&mut self) -> Option<u8> {
         let byte = *self.text.get(self.position)?;
-        self.position += 1;
-        Some(byte)
-    }
-
-    /// Skips whitespace, unless it is too much.
-    #[inline]
-    fn skip(&mut self) -> Option<()> {
-        if *self.text.get(self.position)? > b' ' {
-            return Some(());
+        if byte > b' ' {
+            return Some(byte);
         }
         self.skip_blanks()
     }
 
     #[inline(never)]
-    fn skip_blanks(&mut self) -> Option<()> {
+    fn skip_blanks(&mut self) -> Option<u8> {
         self.flush();
-        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        while self.text.get(self.position).is_some_and(is_blank) {
-            self.position += 1;
+        let mut rest = self.rest();
+        while let [b' ' | b'\t' | b'\n' | b'\r', more @ ..] = rest {
+            rest = more;
         }
-        let length = self.position - self.copied;
+        let length = self.rest().len() - rest.len();
+        self.position += length;
         self.copied = self.position;
         self.shift += length;
-        (length <= BLANK_LIMIT).then_some(())
+        rest.first().copied().filter(|_| length <= BLANK_LIMIT)
     }
 
     /// Copies the text up to the position.
