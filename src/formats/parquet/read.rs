@@ -3,7 +3,6 @@
 // The description of the file: its footer, and the Thrift structs that it consists of.
 mod footer;
 mod layout;
-mod node;
 mod thrift;
 
 // What the file says about its values, and whether that is true.
@@ -11,7 +10,6 @@ mod arrow_schema;
 mod audit;
 mod data_frame;
 mod filter;
-mod index;
 mod pages;
 mod statistics;
 
@@ -47,8 +45,8 @@ use filter::Filter;
 use footer::Footer;
 use guard::{MemoryBudget, PageGuard};
 use logical_type::{ColumnType, big_endian, column_type, format_number};
-use node::{Node, broken, damaged};
 use statistics::Claimed;
+use thrift::{Node, broken, damaged};
 
 /// Rows read at a time.
 const ROWS: usize = 4096;
@@ -95,8 +93,8 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
         while let Some(length) = rows.next()? {
             for row in 0..length {
                 count += 1;
-                let values = rows.row(row);
-                let record = Record::of_row(&values, bits, RecordPlace::Batch(count));
+                rows.row = row;
+                let record = Record::of_row(&rows, bits, RecordPlace::Batch(count));
                 if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
                     return Ok(info);
                 }
@@ -224,6 +222,8 @@ struct ParquetRows<'a> {
     sorted_by: Vec<usize>,
     /// The values of the current rows for each column of a batch; empty if the file lacks the column.
     texts: [Vec<Option<ParquetValue>>; COLUMNS.len() + 1],
+    /// Which of the current rows is the one whose values are asked for.
+    row: usize,
 }
 
 /// A column of a row group that is being read.
@@ -248,7 +248,7 @@ impl<'a> ParquetRows<'a> {
         (node, group): (&Node, &dyn RowGroupReader),
         leaves: &'a [Leaf],
     ) -> Result<Self, ReadError> {
-        let mut budget = MemoryBudget::new();
+        let mut budget = MemoryBudget::default();
         let mut columns = Vec::new();
         let mut keys = footer::sorted_by(node);
         let mut sorted_by = vec![None; keys.len()];
@@ -283,6 +283,7 @@ impl<'a> ParquetRows<'a> {
             // If a key is not read, the order of the keys after it is unknown.
             sorted_by: sorted_by.into_iter().map_while(|column| column).collect(),
             texts: [const { Vec::new() }; COLUMNS.len() + 1],
+            row: 0,
         })
     }
 
@@ -290,15 +291,9 @@ impl<'a> ParquetRows<'a> {
     fn next(&mut self) -> Result<Option<usize>, ReadError> {
         let mut length = None;
         for column in &mut self.columns {
-            let rows = match column.leaf.field {
-                None => check_only(column)?,
-                Some((field, column_type)) => {
-                    let texts = &mut self.texts[field];
-                    texts.clear();
-                    read_texts(column, column_type, texts)?;
-                    texts.len()
-                }
-            };
+            let field = column.leaf.field;
+            let texts = field.map(|(field, _)| &mut self.texts[field]);
+            let rows = read_column(column, texts)?;
             if *length.get_or_insert(rows) != rows {
                 let name = column.leaf.descriptor.path().string();
                 return Err(broken(format!(
@@ -336,21 +331,12 @@ impl<'a> ParquetRows<'a> {
         }
         Ok(())
     }
-
-    fn row(&self, row: usize) -> ParquetRow<'_> {
-        ParquetRow { rows: self, row }
-    }
 }
 
-/// One row, as plain text.
-struct ParquetRow<'a> {
-    rows: &'a ParquetRows<'a>,
-    row: usize,
-}
-
-impl Values for ParquetRow<'_> {
+/// The current row, as plain text.
+impl Values for ParquetRows<'_> {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        let text = self.rows.texts[column].get(self.row)?;
+        let text = self.texts[column].get(self.row)?;
         Some(match text.as_ref()? {
             ParquetValue::Text(bytes) => String::from_utf8_lossy(bytes.data()),
             ParquetValue::Formatted(text) => Cow::Borrowed(text),
@@ -362,14 +348,18 @@ impl Values for ParquetRow<'_> {
     }
 }
 
-/// Reads rows of a column as plain text.
-fn read_texts(
+/// Reads rows of a column; returns how many. The values of a field replace `texts`; others are only checked.
+fn read_column(
     column: &mut OpenColumn<'_>,
-    column_type: ColumnType,
-    texts: &mut Vec<Option<ParquetValue>>,
-) -> Result<(), ReadError> {
-    let name = column.leaf.descriptor.name();
-    let audit = &mut column.audit;
+    texts: Option<&mut Vec<Option<ParquetValue>>>,
+) -> Result<usize, ReadError> {
+    let OpenColumn {
+        leaf,
+        reader,
+        audit,
+    } = column;
+    let name = leaf.descriptor.name();
+    let column_type = leaf.field.map_or(ColumnType::Text, |(_, found)| found);
     let number = |number: i128| {
         let text = format_number(number, column_type).map(ParquetValue::Formatted);
         text.ok_or_else(|| broken(format!("`{name}` has a date out of range: {number}")))
@@ -378,40 +368,33 @@ fn read_texts(
         let whole = big_endian(bytes);
         number(whole.ok_or_else(|| broken(format!("`{name}` has a number that is too large")))?)
     };
-    let mut push = |text: Option<Result<ParquetValue, ReadError>>| {
-        texts.push(text.transpose()?);
-        Ok(())
-    };
-    match &mut column.reader {
-        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, |value| {
-            push(value.map(|flag| Ok(ParquetValue::Formatted(flag.to_string()))))
+    // The types of fields were checked before.
+    let wrong = || Err(broken(format!("`{name}` has the wrong type")));
+    match reader {
+        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, texts, |flag| {
+            Ok(ParquetValue::Formatted(flag.to_string()))
         }),
-        ColumnReader::Int32ColumnReader(reader) => read_values(reader, audit, |value| {
-            push(value.map(|value| number((*value).into())))
-        }),
-        ColumnReader::Int64ColumnReader(reader) => read_values(reader, audit, |value| {
-            push(value.map(|value| number((*value).into())))
-        }),
-        ColumnReader::Int96ColumnReader(reader) => read_values(reader, audit, |value| {
-            push(value.map(|value| number(value.to_nanos().into())))
-        }),
-        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            read_values(reader, audit, |value| {
-                push(value.map(|value| decimal(value.data())))
-            })
+        ColumnReader::Int32ColumnReader(reader) => {
+            read_values(reader, audit, texts, |value| number((*value).into()))
         }
-        ColumnReader::ByteArrayColumnReader(reader) => read_values(reader, audit, |value| {
-            push(value.map(|value| match column_type {
+        ColumnReader::Int64ColumnReader(reader) => {
+            read_values(reader, audit, texts, |value| number((*value).into()))
+        }
+        ColumnReader::Int96ColumnReader(reader) => read_values(reader, audit, texts, |value| {
+            number(value.to_nanos().into())
+        }),
+        ColumnReader::FloatColumnReader(reader) => read_values(reader, audit, texts, |_| wrong()),
+        ColumnReader::DoubleColumnReader(reader) => read_values(reader, audit, texts, |_| wrong()),
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+            read_values(reader, audit, texts, |value| decimal(value.data()))
+        }
+        ColumnReader::ByteArrayColumnReader(reader) => {
+            read_values(reader, audit, texts, |value| match column_type {
                 ColumnType::Text => text(name, value),
                 _ => decimal(value.data()),
-            }))
-        }),
-        // The types were checked before.
-        _ => Err(broken(format!(
-            "the type of `{name}` differs from the schema"
-        ))),
+            })
+        }
     }
-    .map(drop)
 }
 
 fn text(name: &str, value: &ByteArray) -> Result<ParquetValue, ReadError> {
@@ -425,47 +408,28 @@ fn text(name: &str, value: &ByteArray) -> Result<ParquetValue, ReadError> {
     }
 }
 
-/// Reads rows of a column that is not a field, only to check them; returns how many.
-fn check_only(column: &mut OpenColumn<'_>) -> Result<usize, ReadError> {
-    let audit = &mut column.audit;
-    match &mut column.reader {
-        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
-        ColumnReader::Int32ColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
-        ColumnReader::Int64ColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
-        ColumnReader::Int96ColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
-        ColumnReader::FloatColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
-        ColumnReader::DoubleColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
-        ColumnReader::ByteArrayColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
-        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            read_values(reader, audit, |_| Ok(()))
-        }
-    }
-}
-
 /// Reads rows of a column of one type; returns how many.
 fn read_values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     audit: &mut ColumnAudit,
-    mut take: impl FnMut(Option<&T::T>) -> Result<(), ReadError>,
+    mut texts: Option<&mut Vec<Option<ParquetValue>>>,
+    text: impl Fn(&T::T) -> Result<ParquetValue, ReadError>,
 ) -> Result<usize, ReadError> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let (rows, found, _) =
         catch_panic(|| reader.read_records(ROWS, Some(&mut levels), None, &mut values))?;
-    let not_null = audit.level;
-    let mut take = |value: Option<&T::T>| {
-        audit.add(value.map(AsBytes::as_bytes)).map_err(altered)?;
-        take(value)
-    };
-    let mut values = values[..found].iter();
-    if levels.is_empty() {
-        for value in values {
-            take(Some(value))?;
-        }
-        return Ok(found);
+    if let Some(texts) = &mut texts {
+        texts.clear();
     }
-    for level in &levels[..rows] {
-        let value = (*level == not_null).then(|| values.next()).flatten();
-        take(value)?;
+    let (mut values, not_null) = (values[..found].iter(), audit.level);
+    // Without levels, no value is null.
+    for row in 0..rows {
+        let is_there = levels.get(row).is_none_or(|level| *level == not_null);
+        let value = is_there.then(|| values.next()).flatten();
+        audit.add(value.map(AsBytes::as_bytes)).map_err(altered)?;
+        if let Some(texts) = &mut texts {
+            texts.push(value.map(&text).transpose()?);
+        }
     }
     Ok(rows)
 }

@@ -264,27 +264,15 @@ fn a_footer_must_match_the_data() {
         &[0x16, 6, 0x19, 0x1c],
         &[0x16, 4, 0x19, 0x1c],
     );
-    export.assert_refused(
-        "rows",
-        &rows,
-        "it has more or fewer rows than its footer says",
-    );
+    export.assert_refused("rows", &rows, "its footer contradicts itself");
     let rows = with_row_group(&export.bytes, |group| {
         group.into_builder().set_num_rows(2).build().unwrap()
     });
-    export.assert_refused(
-        "rows of a group",
-        &rows,
-        "has more or fewer values than rows",
-    );
+    export.assert_refused("rows of a group", &rows, "its footer contradicts itself");
     let size = with_row_group(&export.bytes, |group| {
         group.into_builder().set_total_byte_size(1).build().unwrap()
     });
-    export.assert_refused(
-        "size",
-        &size,
-        "the size of a row group differs from that of its columns",
-    );
+    export.assert_refused("size", &size, "its footer contradicts itself");
     let sorted = |descending: bool| {
         let column = SortingColumn {
             column_idx: 0,
@@ -325,7 +313,7 @@ fn a_footer_must_match_the_data() {
         b"comment",
         b"commemt",
     );
-    let why = "the name of `comment` differs from that of its data";
+    let why = "its footer contradicts itself";
     export.assert_refused("name", &name, why);
 }
 

@@ -5,62 +5,20 @@
 const START: [u8; 4] = [0xff; 4];
 const SCHEMA: u8 = 1;
 
-/// Marks a column that programs show in a type of their own.
-const EXTENSION: &[u8] = b"ARROW:extension:name";
-
-pub(super) struct ArrowSchema<'a> {
-    pub(super) fields: Vec<ArrowField<'a>>,
-    metadata: Vec<FlatTable<'a>>,
-}
-
-impl<'a> ArrowSchema<'a> {
-    /// Reads a schema; `None` if it is not a valid one.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
-        // After the start, which old writers left out, is the length.
-        let bytes = bytes.strip_prefix(&START).unwrap_or(bytes).get(4..)?;
-        let at = follow(bytes, 0)?;
-        let message = FlatTable { bytes, at };
-        let schema = message
-            .table(2)
-            .filter(|_| message.byte(1) == Some(SCHEMA))?;
-        let fields = schema.tables(1)?;
-        Some(Self {
-            fields: fields.into_iter().map(ArrowField).collect(),
-            metadata: schema.tables(2)?,
-        })
-    }
-
-    /// Returns what the schema has under this key.
-    pub(super) fn values(&self, key: &str) -> impl Iterator<Item = Option<&'a str>> {
-        let is_it = move |entry: &&FlatTable<'a>| entry.text(0) == Some(key.as_bytes());
-        let entries = self.metadata.iter().filter(is_it);
-        entries.map(|entry| std::str::from_utf8(entry.text(1)?).ok())
-    }
-}
-
-/// A column.
-pub(super) struct ArrowField<'a>(FlatTable<'a>);
-
-impl<'a> ArrowField<'a> {
-    pub(super) fn name(&self) -> Option<&'a [u8]> {
-        self.0.text(0)
-    }
-
-    /// Returns the number of its type; that of its values if it has a dictionary.
-    pub(super) fn type_number(&self) -> Option<u8> {
-        self.0.byte(2)
-    }
-
-    /// Returns whether its type is one of a program of its own.
-    pub(super) fn is_extension(&self) -> bool {
-        let metadata = self.0.tables(6);
-        metadata.is_none_or(|entries| entries.iter().any(|entry| entry.text(0) == Some(EXTENSION)))
-    }
+/// Reads the tables of the fields of a schema, and of its metadata; `None` if it is not a valid one.
+pub(super) fn read(bytes: &[u8]) -> Option<[Vec<FlatTable<'_>>; 2]> {
+    // After the start, which old writers left out, is the length.
+    let bytes = bytes.strip_prefix(&START).unwrap_or(bytes).get(4..)?;
+    let at = follow(bytes, 0)?;
+    let message = FlatTable { bytes, at };
+    let is_schema = message.byte(1) == Some(SCHEMA);
+    let schema = message.table(2).filter(|_| is_schema)?;
+    Some([schema.tables(1)?, schema.tables(2)?])
 }
 
 /// A table, whose position refers to a list of the positions of its fields.
 #[derive(Clone, Copy)]
-struct FlatTable<'a> {
+pub(super) struct FlatTable<'a> {
     bytes: &'a [u8],
     at: usize,
 }
@@ -81,7 +39,7 @@ impl<'a> FlatTable<'a> {
         (offset > 0).then(|| self.at + usize::from(offset))
     }
 
-    fn byte(&self, number: usize) -> Option<u8> {
+    pub(super) fn byte(&self, number: usize) -> Option<u8> {
         self.bytes.get(self.field(number)?).copied()
     }
 
@@ -91,7 +49,7 @@ impl<'a> FlatTable<'a> {
     }
 
     /// Returns the tables in a list; empty if it is absent, `None` if it is invalid.
-    fn tables(&self, number: usize) -> Option<Vec<Self>> {
+    pub(super) fn tables(&self, number: usize) -> Option<Vec<Self>> {
         let Some(field) = self.field(number) else {
             return Some(Vec::new());
         };
@@ -106,7 +64,7 @@ impl<'a> FlatTable<'a> {
             .collect()
     }
 
-    fn text(&self, number: usize) -> Option<&'a [u8]> {
+    pub(super) fn text(&self, number: usize) -> Option<&'a [u8]> {
         let at = follow(self.bytes, self.field(number)?)?;
         let length = length(self.bytes, at)?;
         self.bytes.get(at + 4..)?.get(..length)

@@ -30,19 +30,14 @@ pub(super) struct ColumnAudit {
 }
 
 /// The declared sort order of a column, and how its values compare.
+#[derive(Default)]
 pub(super) struct Sorted {
     descending: bool,
     nulls_first: bool,
-    last: LastValue,
+    /// The previous value, if it is not null, and whether there is one.
+    last: Option<Vec<u8>>,
+    has_last: bool,
     steps: Vec<Ordering>,
-}
-
-/// The previous value.
-enum LastValue {
-    /// There is none yet.
-    None,
-    Null,
-    Value(Vec<u8>),
 }
 
 impl Sorted {
@@ -50,18 +45,18 @@ impl Sorted {
         Self {
             descending,
             nulls_first,
-            last: LastValue::None,
-            steps: Vec::new(),
+            ..Self::default()
         }
     }
 
     /// Adds the next value, and whether it is in order: `Less` or `Equal` if it is.
     fn add(&mut self, order: SortOrder, value: Option<&[u8]>) {
         let step = match (&self.last, value) {
-            (LastValue::Null, None) => Ordering::Equal,
-            (LastValue::Null, Some(_)) if !self.nulls_first => Ordering::Greater,
-            (LastValue::Value(_), None) if self.nulls_first => Ordering::Greater,
-            (LastValue::Value(last), Some(value)) => match order.compare(last, value) {
+            _ if !self.has_last => Ordering::Less,
+            (None, None) => Ordering::Equal,
+            (None, Some(_)) if !self.nulls_first => Ordering::Greater,
+            (Some(_), None) if self.nulls_first => Ordering::Greater,
+            (Some(last), Some(value)) => match order.compare(last, value) {
                 Some(step) if self.descending => step.reverse(),
                 Some(step) => step,
                 // Values that cannot be compared count as sorted.
@@ -70,13 +65,10 @@ impl Sorted {
             _ => Ordering::Less,
         };
         self.steps.push(step);
-        match (&mut self.last, value) {
-            (LastValue::Value(last), Some(value)) => {
-                last.clear();
-                last.extend_from_slice(value);
-            }
-            (last, Some(value)) => *last = LastValue::Value(value.to_vec()),
-            (last, None) => *last = LastValue::Null,
+        self.has_last = true;
+        match value {
+            Some(value) => value.clone_into(self.last.get_or_insert_default()),
+            None => self.last = None,
         }
     }
 }

@@ -6,14 +6,16 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use super::arrow_schema::{ArrowField, ArrowSchema};
+use super::arrow_schema;
 use super::logical_type::ColumnType;
-use super::node::broken;
+use super::thrift::broken;
 use crate::batch::find_column;
 use crate::formats::record::ReadError;
 use crate::text::brief;
 
 const PANDAS: &str = "pandas";
+/// Marks a column that programs show in a type of their own.
+const EXTENSION: &[u8] = b"ARROW:extension:name";
 
 /// Checks a file with these fields of a batch.
 pub(super) fn check(file: &FileMetaData, fields: &[(String, ColumnType)]) -> Result<(), ReadError> {
@@ -84,13 +86,15 @@ fn is_pandas_type(numpy_type: &str, kind: ColumnType) -> bool {
 /// Rejects a schema of other columns than those of the file, and types that do not match.
 fn check_arrow(text: &str, names: &[&str], fields: &[(String, ColumnType)]) -> Result<(), String> {
     let bytes = BASE64_STANDARD.decode(text).unwrap_or_default();
-    let schema = ArrowSchema::read(&bytes).ok_or("its Arrow schema cannot be read")?;
-    let found = schema.fields.iter().map(ArrowField::name);
+    let [columns, metadata] =
+        arrow_schema::read(&bytes).ok_or("its Arrow schema cannot be read")?;
+    // A table of a column has its name, its type (that of its values if it has a dictionary), and its metadata.
+    let found = columns.iter().map(|column| column.text(0));
     if !found.eq(names.iter().map(|name| Some(name.as_bytes()))) {
         return Err("its Arrow schema has other columns".to_owned());
     }
-    for field in &schema.fields {
-        let Some((name, kind)) = field.name().and_then(|name| find(fields, name)) else {
+    for column in &columns {
+        let Some((name, kind)) = column.text(0).and_then(|name| find(fields, name)) else {
             continue;
         };
         // The numbers of `Type` in `Schema.fbs`.
@@ -101,17 +105,27 @@ fn check_arrow(text: &str, names: &[&str], fields: &[(String, ColumnType)]) -> R
             ColumnType::Instant(_) => &[10],
             ColumnType::Boolean => &[6],
         };
-        let has_type = field
-            .type_number()
-            .is_some_and(|found| types.contains(&found));
-        if !has_type || field.is_extension() {
+        let has_type = column.byte(2).is_some_and(|found| types.contains(&found));
+        let is_extension = column.tables(6).is_none_or(|metadata| {
+            metadata
+                .iter()
+                .any(|entry| entry.text(0) == Some(EXTENSION))
+        });
+        if !has_type || is_extension {
             return Err(wrong_type("its Arrow schema", name));
         }
     }
-    let mut pandas = schema.values(PANDAS);
+    let mut pandas = metadata
+        .iter()
+        .filter(|entry| entry.text(0) == Some(PANDAS.as_bytes()));
     match (pandas.next(), pandas.next()) {
         (None, _) => Ok(()),
-        (Some(Some(text)), None) => check_pandas(text, fields),
+        (Some(entry), None) => {
+            let text = entry
+                .text(1)
+                .and_then(|text| std::str::from_utf8(text).ok());
+            check_pandas(text.unwrap_or_default(), fields)
+        }
         _ => Err("its description for pandas cannot be read".to_owned()),
     }
 }

@@ -1,127 +1,79 @@
 //! Checks pages with DELTA encodings before the parquet crate decodes them: it trusts the number of values that
 //! they declare, and texts with shared prefixes can be far larger than their page.
 
-/// The largest block of numbers; writers use 128 or 2048.
-const BLOCK: u64 = 1 << 16;
+use super::thrift::{signed, varint};
 
-/// Checks numbers: at most `most` of them.
-pub(super) fn check_numbers(bytes: &[u8], most: usize) -> Option<()> {
-    Numbers::read(bytes, most).map(drop)
+/// The largest block of numbers; writers use 128 or 2048.
+const BLOCK: usize = 1 << 16;
+
+/// Checks the header of numbers that are stored as differences: at most `most` of them.
+pub(super) fn check_numbers(mut bytes: &[u8], most: usize) -> Option<()> {
+    header(&mut bytes, most).map(drop)
 }
 
 /// Checks texts that are preceded by their lengths.
-pub(super) fn check_lengths(bytes: &[u8], most: usize) -> Option<()> {
-    let (lengths, end) = Numbers::read(bytes, most)?.all()?;
+pub(super) fn check_lengths(mut bytes: &[u8], most: usize) -> Option<()> {
+    let lengths = numbers(&mut bytes, most)?;
     let total: u64 = lengths.iter().copied().map(u64::from).sum();
-    (total <= bytes.len() as u64 - end as u64).then_some(())
+    (total <= bytes.len() as u64).then_some(())
 }
 
 /// Checks texts with shared prefixes, which may have `room` bytes in total.
-pub(super) fn check_prefixes(bytes: &[u8], most: usize, room: u64) -> Option<()> {
-    let (prefixes, end) = Numbers::read(bytes, most)?.all()?;
-    let rest = &bytes[end..];
-    let (suffixes, end) = Numbers::read(rest, most)?.all()?;
-    if prefixes.len() != suffixes.len() {
-        return None;
-    }
-    let (mut packed, mut unpacked) = (0, 0);
-    for (prefix, suffix) in prefixes.into_iter().zip(suffixes) {
-        packed += u64::from(suffix);
-        unpacked += u64::from(prefix) + u64::from(suffix);
-    }
-    (packed <= rest.len() as u64 - end as u64 && unpacked <= room).then_some(())
+pub(super) fn check_prefixes(mut bytes: &[u8], most: usize, room: u64) -> Option<()> {
+    let prefixes = numbers(&mut bytes, most)?;
+    let suffixes = numbers(&mut bytes, most)?;
+    let [prefixed, packed] =
+        [&prefixes, &suffixes].map(|lengths| lengths.iter().copied().map(u64::from).sum::<u64>());
+    let is_sound = prefixes.len() == suffixes.len()
+        && packed <= bytes.len() as u64
+        && prefixed + packed <= room;
+    is_sound.then_some(())
 }
 
-/// Numbers that are stored as differences.
-struct Numbers<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    block: u64,
-    parts: u64,
-    count: usize,
-    first: i64,
+/// Reads the size of a block, the number of its parts, the number of values, and the first of them.
+fn header(bytes: &mut &[u8], most: usize) -> Option<(usize, usize, usize, i64)> {
+    let mut size = || usize::try_from(varint(&mut *bytes).ok()?).ok();
+    let (block, parts, count) = (size()?, size()?, size()?);
+    let first = signed(bytes).ok()?;
+    let sizes = 1..=BLOCK;
+    let is_whole = sizes.contains(&block)
+        && sizes.contains(&parts)
+        && block.is_multiple_of(parts)
+        && (block / parts).is_multiple_of(8);
+    (is_whole && count <= most).then_some((block, parts, count, first))
 }
 
-impl<'a> Numbers<'a> {
-    fn read(bytes: &'a [u8], most: usize) -> Option<Self> {
-        let mut numbers = Self {
-            bytes,
-            at: 0,
-            block: 0,
-            parts: 0,
-            count: 0,
-            first: 0,
-        };
-        numbers.block = numbers.varint()?;
-        numbers.parts = numbers.varint()?;
-        numbers.count = usize::try_from(numbers.varint()?).ok()?;
-        numbers.first = numbers.signed()?;
-        let sizes = 1..=BLOCK;
-        let is_whole = sizes.contains(&numbers.block)
-            && sizes.contains(&numbers.parts)
-            && numbers.block.is_multiple_of(numbers.parts)
-            && (numbers.block / numbers.parts).is_multiple_of(8);
-        (is_whole && numbers.count <= most).then_some(numbers)
+/// Reads numbers that are stored as differences, none of them negative; `bytes` then starts after them.
+fn numbers(bytes: &mut &[u8], most: usize) -> Option<Vec<u32>> {
+    let (block, parts, count, mut last) = header(bytes, most)?;
+    let mut all = Vec::new();
+    if count > 0 {
+        all.push(u32::try_from(last).ok()?);
     }
-
-    /// Returns all numbers, which must not be negative, and the offset of their end.
-    fn all(mut self) -> Option<(Vec<u32>, usize)> {
-        let mut all = Vec::new();
-        let mut last = self.first;
-        if self.count > 0 {
-            all.push(length(last)?);
-        }
-        let each = usize::try_from(self.block / self.parts).ok()?;
-        while all.len() < self.count {
-            let least = self.signed()?;
-            let parts = usize::try_from(self.parts).ok()?;
-            let widths = self.bytes.get(self.at..self.at + parts)?;
-            self.at += parts;
-            for &width in widths {
-                // Parts that are not needed are absent.
-                if all.len() == self.count {
-                    break;
-                }
-                let width = usize::from(width);
-                let bytes = self.bytes.get(self.at..self.at + each * width / 8)?;
-                self.at += bytes.len();
-                for place in 0..each.min(self.count - all.len()) {
-                    let more = bits(bytes, place * width, width)?;
-                    // In 32 bits, as in the crate.
-                    last = last.wrapping_add(least).wrapping_add(more.cast_signed());
-                    last = i64::from(i32::try_from(last).ok()?);
-                    all.push(length(last)?);
-                }
+    let each = block / parts;
+    while all.len() < count {
+        let least = signed(&mut *bytes).ok()?;
+        for &width in bytes.split_off(..parts)? {
+            // Parts that are not needed are absent.
+            if all.len() == count {
+                break;
+            }
+            let width = usize::from(width);
+            let packed = bytes.split_off(..each * width / 8)?;
+            for place in 0..each.min(count - all.len()) {
+                let more = bits(packed, place * width, width)?;
+                // In 32 bits, as in the crate.
+                last = last.wrapping_add(least).wrapping_add(more.cast_signed());
+                last = i64::from(i32::try_from(last).ok()?);
+                all.push(u32::try_from(last).ok()?);
             }
         }
-        Some((all, self.at))
     }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = *self.bytes.get(self.at)?;
-            self.at += 1;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn signed(&mut self) -> Option<i64> {
-        let number = self.varint()?;
-        Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
-    }
-}
-
-fn length(number: i64) -> Option<u32> {
-    u32::try_from(number).ok()
+    Some(all)
 }
 
 /// Reads `width` bits, the lowest first.
-fn bits(bytes: &[u8], start: usize, width: usize) -> Option<u64> {
+pub(super) fn bits(bytes: &[u8], start: usize, width: usize) -> Option<u64> {
     if width > 64 {
         return None;
     }
@@ -139,21 +91,16 @@ mod tests {
     use super::*;
 
     /// Numbers 5, 7 and 6 in one block of 128: 32 to a part, differences 2 and -1.
-    const NUMBERS: [u8; 25] = {
-        let mut bytes = [0; 25];
-        let start = [0x80, 1, 4, 3, 10, 1, 2, 0, 0, 0, 0x03];
-        let mut at = 0;
-        while at < start.len() {
-            bytes[at] = start[at];
-            at += 1;
-        }
-        bytes
-    };
+    #[rustfmt::skip]
+    const NUMBERS: [u8; 25] = [
+        0x80, 1, 4, 3, 10, 1, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
 
     #[test]
     fn numbers_are_read_to_their_end() {
-        let numbers = Numbers::read(&NUMBERS, 3).expect("numbers");
-        assert_eq!(numbers.all(), Some((vec![5, 7, 6], 18)));
+        let mut bytes = &NUMBERS[..];
+        assert_eq!(numbers(&mut bytes, 3), Some(vec![5, 7, 6]));
+        assert_eq!(bytes.len(), NUMBERS.len() - 18);
     }
 
     #[test]

@@ -7,9 +7,8 @@ use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use ::parquet::bloom_filter::Sbbf;
 
 use super::guard::MemoryBudget;
-use super::layout::BLOOM_FILTER;
-use super::node::{Node, damaged, unsupported};
-use super::thrift;
+use super::layout::{self, BLOOM_FILTER};
+use super::thrift::{Node, damaged, unsupported};
 use crate::formats::record::ReadError;
 
 /// The longest header; a usual one has 15 bytes.
@@ -44,7 +43,7 @@ impl Filter {
         file.seek(SeekFrom::Start(offset))?;
         let mut file = BufReader::new(file);
         let mut bytes = (&mut file).take(HEADER);
-        let header = thrift::read(&BLOOM_FILTER, &mut bytes)?;
+        let header = layout::read(BLOOM_FILTER, &mut bytes)?;
         let start = HEADER - bytes.limit();
         if ![2, 3, 4].iter().all(|id| is_known(&header, *id)) {
             return Err(unsupported("has a Bloom filter of an unknown type"));

@@ -1,19 +1,18 @@
-//! Reads the footer of a file, and checks that it is true and consistent.
+//! Reads the footer of a file and the page indexes, and checks that they are true and consistent.
 //!
 //! The parquet crate ignores much of it that other readers rely on.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::audit::Sorted;
-use super::index::{check_offset_index, column_index};
-use super::layout::{self, StructLayout};
-use super::node::{Node, damaged, unsupported};
+use super::layout::{self, Fields};
 use super::pages::DataPage;
 use super::statistics::{Claimed, SortOrder};
-use super::thrift;
+use super::thrift::{Node, damaged, unsupported};
 use crate::formats::record::ReadError;
 
 /// The longest footer: it needs many times its size in memory.
@@ -42,17 +41,15 @@ impl Footer {
             return Err(damaged(why));
         }
         if end[4..] == *b"PARE" {
-            return Err(encrypted());
+            return Err(unsupported("is encrypted"));
         }
-        let Some(start) = length
-            .checked_sub(u64::from(size))
-            .filter(|_| end[4..] == *b"PAR1")
-        else {
+        let start = length.checked_sub(u64::from(size));
+        let Some(start) = start.filter(|_| end[4..] == *b"PAR1") else {
             return Ok(None);
         };
         file.seek(SeekFrom::Start(start))?;
         let mut bytes = BufReader::new(file.take(size.into()));
-        let root = thrift::read(&layout::FOOTER, &mut bytes)?;
+        let root = layout::read(layout::FOOTER, &mut bytes)?;
         if bytes.fill_buf().is_ok_and(|rest| !rest.is_empty()) && root.field(8).is_none() {
             return Err(damaged("its footer is shorter than its declared size"));
         }
@@ -67,23 +64,28 @@ impl Footer {
 
     /// Checks everything that does not need the data.
     pub(super) fn check(&self, schema: &SchemaDescriptor) -> Result<(), ReadError> {
-        if self.root.field(8).is_some() {
-            return Err(encrypted());
+        let chunks = || self.groups().iter().flat_map(|group| group.list(1));
+        let is_encrypted = |chunk: &Node| chunk.field(8).is_some() || chunk.field(9).is_some();
+        if self.root.field(8).is_some() || chunks().any(is_encrypted) {
+            return Err(unsupported("is encrypted"));
         }
-        check_decimals(self.root.list(2))?;
-        let mut rows: i64 = 0;
-        for (place, group) in self.groups().iter().enumerate() {
-            let count = group.int(3).filter(|rows| *rows >= 0);
-            let sum = count.and_then(|count| rows.checked_add(count));
-            rows = sum.ok_or_else(|| damaged("a row group has no number of rows"))?;
+        if chunks().any(|chunk| chunk.field(1).is_some()) {
+            return Err(unsupported("keeps its data in other files"));
+        }
+        if !self.root.list(2).iter().all(has_old_decimal) {
+            return Err(damaged("older readers do not see its decimals as such"));
+        }
+        let mut rows: u64 = 0;
+        let is_sound = |(place, group): (usize, &Node)| {
+            rows = rows.saturating_add(group.size(3).unwrap_or(u64::MAX));
             let ordinal = group.int(7);
-            if ordinal.is_some_and(|ordinal| usize::try_from(ordinal) != Ok(place)) {
-                return Err(damaged("its row groups are out of order"));
-            }
-            check_group(group, schema)?;
-        }
-        if self.root.int(3) != Some(rows) {
-            return Err(damaged("it has more or fewer rows than its footer says"));
+            ordinal.is_none_or(|ordinal| usize::try_from(ordinal) == Ok(place))
+                && is_group(group, schema)
+        };
+        if !self.groups().iter().enumerate().all(is_sound) || self.root.size(3) != Some(rows) {
+            return Err(damaged(
+                "its footer contradicts itself: a row group or a column is not as described",
+            ));
         }
         Ok(())
     }
@@ -97,13 +99,17 @@ impl Footer {
         pages: &[DataPage],
     ) -> Result<Vec<Claimed>, ReadError> {
         let is_flat = column.max_rep_level() == 0;
-        if let Some(index) = self.index(file, chunk, 4, &layout::OFFSET_INDEX)?
+        if let Some(index) = self.index(file, chunk, 4, layout::OFFSET_INDEX)?
             && is_flat
+            && !is_offset_index(&index, pages)
         {
-            check_offset_index(&index, pages)?;
+            return Err(damaged("the offset index does not point to its pages"));
         }
-        match self.index(file, chunk, 6, &layout::COLUMN_INDEX)? {
-            Some(index) if is_flat => column_index(&index, SortOrder::of(column), pages),
+        match self.index(file, chunk, 6, layout::COLUMN_INDEX)? {
+            Some(index) if is_flat => {
+                let claims = column_index(&index, SortOrder::of(column), pages);
+                claims.ok_or_else(|| damaged("the column index does not match its pages"))
+            }
             _ => Ok(Vec::new()),
         }
     }
@@ -114,28 +120,24 @@ impl Footer {
         mut file: &File,
         chunk: &Node,
         id: i16,
-        layout: &StructLayout,
+        fields: Fields,
     ) -> Result<Option<Node>, ReadError> {
         if chunk.int(id).or(chunk.int(id + 1)).is_none() {
             return Ok(None);
         }
+        let wrong = || damaged("a page index has an invalid offset or size");
         let length = chunk.size(id + 1).filter(|length| *length <= INDEX);
         let place = chunk.size(id).zip(length);
         let is_inside = |(offset, length): &(u64, u64)| {
             let end = offset.checked_add(*length);
             end.is_some_and(|end| end <= self.start)
         };
-        let Some((offset, length)) = place.filter(is_inside) else {
-            return Err(damaged("a page index has an invalid offset"));
-        };
+        let (offset, length) = place.filter(is_inside).ok_or_else(wrong)?;
         file.seek(SeekFrom::Start(offset))?;
         let mut bytes = BufReader::new(file.take(length));
-        let index = thrift::read(layout, &mut bytes)?;
-        if bytes.fill_buf()?.is_empty() {
-            Ok(Some(index))
-        } else {
-            Err(damaged("a page index is shorter than its declared size"))
-        }
+        let index = layout::read(fields, &mut bytes)?;
+        let is_whole = bytes.fill_buf()?.is_empty();
+        is_whole.then_some(Some(index)).ok_or_else(wrong)
     }
 }
 
@@ -157,96 +159,109 @@ pub(super) fn sorted_by(group: &Node) -> Vec<(usize, Option<Sorted>)> {
         let leaf = key.int(1).and_then(|leaf| usize::try_from(leaf).ok());
         // A repeated column adds nothing.
         let leaf = leaf.filter(|leaf| sorted_by.iter().all(|(known, _)| known != leaf));
-        let descending = key.bool(2).unwrap_or_default();
-        let nulls_first = key.bool(3).unwrap_or_default();
-        sorted_by.extend(leaf.map(|leaf| (leaf, Some(Sorted::new(descending, nulls_first)))));
+        let sorted = [2, 3].map(|id| key.bool(id).unwrap_or_default());
+        let sorted = Sorted::new(sorted[0], sorted[1]);
+        sorted_by.extend(leaf.map(|leaf| (leaf, Some(sorted))));
     }
     sorted_by
 }
 
-/// Checks that decimals are described alike for older readers.
-fn check_decimals(schema: &[Node]) -> Result<(), ReadError> {
+/// Returns whether a decimal is described alike for older readers: otherwise, they would read its digits as a whole
+/// number.
+fn has_old_decimal(column: &Node) -> bool {
     /// The number of the type in the old list.
     const DECIMAL: i64 = 5;
-    for column in schema {
-        let Some(decimal) = column.field(10).and_then(|logical| logical.field(5)) else {
-            continue;
-        };
-        // Without it, they would read the digits as a whole number.
-        let is_same = column.int(6) == Some(DECIMAL)
-            && column.int(7).unwrap_or(0) == decimal.int(1).unwrap_or(0);
-        if !is_same {
-            return Err(damaged("older readers do not see its decimals as such"));
-        }
-    }
-    Ok(())
+    let decimal = column.field(10).and_then(|logical| logical.field(5));
+    decimal.is_none_or(|decimal| {
+        column.int(6) == Some(DECIMAL) && column.int(7).unwrap_or(0) == decimal.int(1).unwrap_or(0)
+    })
 }
 
-fn check_group(group: &Node, schema: &SchemaDescriptor) -> Result<(), ReadError> {
+/// Returns whether a group has the columns of the schema, and its own sizes are theirs.
+fn is_group(group: &Node, schema: &SchemaDescriptor) -> bool {
     let chunks = group.list(1);
-    if chunks.len() != schema.num_columns() {
-        return Err(damaged(
-            "the columns of a row group differ from those of the file",
-        ));
-    }
-    let (mut packed, mut unpacked) = (0_i64, 0_i64);
-    for (chunk, column) in chunks.iter().zip(schema.columns()) {
-        if chunk.field(1).is_some() {
-            return Err(unsupported("keeps its data in other files"));
-        }
-        if chunk.field(8).is_some() || chunk.field(9).is_some() {
-            return Err(encrypted());
-        }
-        let Some(chunk) = chunk.field(3) else {
-            return Err(damaged("a column is not described"));
-        };
-        check_chunk(chunk, group, column)?;
-        unpacked = unpacked.saturating_add(chunk.int(6).unwrap_or_default());
-        packed = packed.saturating_add(chunk.int(7).unwrap_or_default());
-    }
-    let is_as_large =
-        group.int(2) == Some(unpacked) && group.int(6).is_none_or(|size| size == packed);
-    if !is_as_large {
-        return Err(damaged(
-            "the size of a row group differs from that of its columns",
-        ));
-    }
-    let count = chunks.len();
-    for sorting in group.list(4) {
-        let place = sorting.int(1).and_then(|place| usize::try_from(place).ok());
-        if place.is_none_or(|place| place >= count) {
-            return Err(damaged("it is sorted by a column that does not exist"));
-        }
-    }
-    Ok(())
+    let metadata: Vec<&Node> = self::chunks(group).map(|(_, chunk)| chunk).collect();
+    let sum = |id: i16| {
+        let sizes = metadata
+            .iter()
+            .map(|chunk| chunk.int(id).unwrap_or_default());
+        sizes.fold(0, i64::saturating_add)
+    };
+    let is_column = |key: &Node| {
+        let place = key.int(1).and_then(|place| usize::try_from(place).ok());
+        place.is_some_and(|place| place < chunks.len())
+    };
+    let mut columns = metadata.iter().zip(schema.columns());
+    [chunks.len(), metadata.len()] == [schema.num_columns(); 2]
+        && columns.all(|(chunk, column)| is_chunk(chunk, group, column))
+        && group.int(2) == Some(sum(6))
+        && group.int(6).is_none_or(|size| size == sum(7))
+        && group.list(4).iter().all(is_column)
 }
 
-fn check_chunk(chunk: &Node, group: &Node, column: &ColumnDescriptor) -> Result<(), ReadError> {
-    let name = column.path().string();
-    // The crate numbers the types as the format does.
-    if chunk.int(1) != Some(column.physical_type() as i64) {
-        return Err(damaged(format!(
-            "the type of `{name}` differs from the schema"
-        )));
-    }
+/// Returns whether the metadata of a column have its type, its name, and a value for each row.
+fn is_chunk(chunk: &Node, group: &Node, column: &ColumnDescriptor) -> bool {
     let path = chunk.list(3).iter().map(|part| match part {
         Node::Bytes(part) => &part[..],
         _ => &[],
     });
-    let expected = column.path().parts().iter().map(String::as_bytes);
-    if !expected.eq(path) {
-        return Err(damaged(format!(
-            "the name of `{name}` differs from that of its data"
-        )));
-    }
-    if column.max_rep_level() == 0 && chunk.int(5) != group.int(3) {
-        return Err(damaged(format!(
-            "`{name}` has more or fewer values than rows"
-        )));
-    }
-    Ok(())
+    // The crate numbers the types as the format does.
+    chunk.int(1) == Some(column.physical_type() as i64)
+        && path.eq(column.path().parts().iter().map(String::as_bytes))
+        && (column.max_rep_level() > 0 || chunk.int(5) == group.int(3))
 }
 
-fn encrypted() -> ReadError {
-    unsupported("is encrypted")
+/// Reads a column index; returns the statistics of each page. `None` if it is not one of these pages, or if it says that
+/// they are sorted, but they are not.
+fn column_index(index: &Node, order: SortOrder, pages: &[DataPage]) -> Option<Vec<Claimed>> {
+    let (empty, least, greatest) = (index.list(1), index.list(2), index.list(3));
+    let nulls = index.list(5);
+    let fits = [empty.len(), least.len(), greatest.len()] == [pages.len(); 3]
+        && (nulls.is_empty() || nulls.len() == pages.len());
+    fits.then_some(())?;
+    let mut claims = Vec::new();
+    let mut bounds: Vec<[&[u8]; 2]> = Vec::new();
+    for (place, page) in pages.iter().enumerate() {
+        let count = match nulls.get(place) {
+            Some(Node::Int(_, count)) => Some(*count),
+            Some(_) => return None,
+            None => None,
+        };
+        match (&empty[place], &least[place], &greatest[place]) {
+            (Node::Bool(true), _, _) => {
+                let mut claimed = Claimed::of_index(None, count);
+                claimed
+                    .expect_nulls(i64::try_from(page.values).ok()?)
+                    .ok()?;
+                claims.push(claimed);
+            }
+            (Node::Bool(false), Node::Bytes(least), Node::Bytes(greatest)) => {
+                bounds.push([least, greatest]);
+                claims.push(Claimed::of_index(Some([least, greatest]), count));
+            }
+            _ => return None,
+        }
+    }
+    let wrong_order = match index.int(4)? {
+        0 => return Some(claims),
+        1 => Ordering::Greater,
+        2 => Ordering::Less,
+        _ => return None,
+    };
+    let is_sorted = |pair: &[[&[u8]; 2]]| {
+        (0..2).all(|side| order.compare(pair[0][side], pair[1][side]) != Some(wrong_order))
+    };
+    bounds.windows(2).all(is_sorted).then_some(claims)
+}
+
+/// Returns whether an offset index is that of these pages.
+fn is_offset_index(index: &Node, pages: &[DataPage]) -> bool {
+    let locations = index.list(1);
+    let mut row = 0;
+    let fits = |(page, location): (&DataPage, &Node)| {
+        let expected = [page.offset, page.size, row].map(Some);
+        row += page.values;
+        [1, 2, 3].map(|id| location.size(id)) == expected
+    };
+    locations.len() == pages.len() && pages.iter().zip(locations).all(fits)
 }

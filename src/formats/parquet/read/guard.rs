@@ -5,7 +5,7 @@ use ::parquet::column::page::{Page, PageMetadata, PageReader};
 use ::parquet::errors::{ParquetError, Result};
 use ::parquet::schema::types::ColumnDescriptor;
 
-use super::node::damaged;
+use super::thrift::damaged;
 use super::{delta, runs};
 use crate::formats::record::ReadError;
 
@@ -23,29 +23,29 @@ pub(super) struct MemoryBudget {
     headers: u64,
 }
 
-impl MemoryBudget {
-    pub(super) fn new() -> Self {
+impl Default for MemoryBudget {
+    fn default() -> Self {
         Self {
             pages: PAGES,
             headers: HEADERS,
         }
     }
+}
 
+impl MemoryBudget {
     pub(super) fn reserve(&mut self, bytes: u64) -> Result<(), ReadError> {
-        let rest = self.pages.checked_sub(bytes);
-        let limit = PAGES >> 20;
-        self.pages =
-            rest.ok_or_else(|| damaged(format!("its pages unpack to more than {limit} MiB")))?;
-        Ok(())
+        take(&mut self.pages, bytes)
     }
 
     pub(super) fn reserve_header(&mut self, bytes: u64) -> Result<(), ReadError> {
-        let rest = self.headers.checked_sub(bytes);
-        let limit = HEADERS >> 20;
-        self.headers =
-            rest.ok_or_else(|| damaged(format!("its page headers take more than {limit} MiB")))?;
-        Ok(())
+        take(&mut self.headers, bytes)
     }
+}
+
+fn take(budget: &mut u64, bytes: u64) -> Result<(), ReadError> {
+    let rest = budget.checked_sub(bytes);
+    *budget = rest.ok_or_else(|| damaged("its pages need too much memory"))?;
+    Ok(())
 }
 
 /// Checks pages as they are read.
@@ -64,79 +64,38 @@ impl PageGuard {
         }
     }
 
-    fn check(&self, page: &Page) -> Result<()> {
-        let most = page.num_values() as usize;
-        let is_sound = match page {
-            Page::DictionaryPage { .. } => Some(()),
+    fn check(&self, page: &Page) -> Option<()> {
+        let (mut bytes, count) = (&page.buffer()[..], page.num_values() as usize);
+        // The lengths of the levels, and the number of nulls, in version 2; their encodings in version 1.
+        let (mut lengths, mut nulls, mut encodings) = (None, None, [Encoding::RLE; 2]);
+        match page {
+            Page::DictionaryPage { .. } => return Some(()),
             Page::DataPage {
-                buf,
-                encoding,
-                def_level_encoding,
                 rep_level_encoding,
+                def_level_encoding,
                 ..
-            } => {
-                let encodings = [*rep_level_encoding, *def_level_encoding];
-                let values = self.split_levels(buf, encodings, most);
-                values.and_then(|(bytes, count)| check(bytes, *encoding, count))
-            }
+            } => encodings = [*rep_level_encoding, *def_level_encoding],
             Page::DataPageV2 {
-                buf,
-                encoding,
                 num_nulls,
-                def_levels_byte_len,
                 rep_levels_byte_len,
+                def_levels_byte_len,
                 ..
             } => {
-                let lengths = [*rep_levels_byte_len, *def_levels_byte_len];
-                let values = self.split_levels_v2(buf, lengths, most);
-                let values = values.filter(|(_, count)| count + *num_nulls as usize == most);
-                values.and_then(|(bytes, count)| check(bytes, *encoding, count))
+                lengths = Some([*rep_levels_byte_len, *def_levels_byte_len]);
+                nulls = Some(*num_nulls as usize);
             }
-        };
-        is_sound.ok_or_else(|| {
-            ParquetError::General(
-                "a page does not contain what it declares, or far too much".to_owned(),
-            )
-        })
-    }
-
-    /// Returns what is after the levels of a page of version 1, and the number of values that are not null.
-    fn split_levels<'a>(
-        &self,
-        mut bytes: &'a [u8],
-        encodings: [Encoding; 2],
-        count: usize,
-    ) -> Option<(&'a [u8], usize)> {
-        let mut present = count;
-        for (highest, encoding) in self.levels.into_iter().zip(encodings) {
-            if highest == 0 {
-                continue;
-            }
-            // Pages without values may have no levels either.
-            if count == 0 && bytes.is_empty() {
-                return Some((bytes, 0));
-            }
-            // The only other encoding is very old, and has no runs.
-            if encoding != Encoding::RLE {
-                return Some((&[], 0));
-            }
-            let (levels, rest) = runs::split_length(bytes)?;
-            present = runs::check_levels(levels, highest, count)?;
-            bytes = rest;
         }
-        Some((bytes, present))
-    }
-
-    /// Like [`Self::split_levels`], for version 2.
-    fn split_levels_v2<'a>(
-        &self,
-        mut bytes: &'a [u8],
-        lengths: [u32; 2],
-        count: usize,
-    ) -> Option<(&'a [u8], usize)> {
         let mut present = count;
-        for (highest, length) in self.levels.into_iter().zip(lengths) {
-            let (levels, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+        for (place, highest) in self.levels.into_iter().enumerate() {
+            let (levels, rest) = match lengths {
+                Some(lengths) => bytes.split_at_checked(lengths[place] as usize)?,
+                None if highest == 0 => continue,
+                // The only other encoding is very old, and has no runs. Pages without values may have no levels either.
+                None if encodings[place] != Encoding::RLE || count == 0 && bytes.is_empty() => {
+                    return Some(());
+                }
+                None => runs::split_length(bytes)?,
+            };
             bytes = rest;
             if highest > 0 {
                 present = runs::check_levels(levels, highest, count)?;
@@ -144,7 +103,10 @@ impl PageGuard {
                 return None;
             }
         }
-        Some((bytes, present))
+        if nulls.is_some_and(|nulls| present + nulls != count) {
+            return None;
+        }
+        check(bytes, page.encoding(), present)
     }
 }
 
@@ -167,10 +129,12 @@ fn check(bytes: &[u8], encoding: Encoding, count: usize) -> Option<()> {
 impl PageReader for PageGuard {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
-        if let Some(page) = &page {
-            self.check(page)?;
+        match page.as_ref().map(|page| self.check(page)) {
+            Some(None) => Err(ParquetError::General(
+                "a page does not contain what it declares, or far too much".to_owned(),
+            )),
+            _ => Ok(page),
         }
-        Ok(page)
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {

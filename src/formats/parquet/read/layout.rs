@@ -1,14 +1,15 @@
 //! The structs of the format: their fields and types. Other readers refuse a file in which a field has the wrong
 //! type, or ignore the field; the parquet crate does not check.
 
+use std::io::Read;
 use std::ops::RangeInclusive;
 
-use super::node::{Node, damaged};
+use super::thrift::{self, Node, damaged};
 use crate::formats::record::ReadError;
 
 /// The type of a field.
 #[derive(Clone, Copy)]
-enum Type {
+pub(super) enum Type {
     Bool,
     Byte,
     I16,
@@ -16,160 +17,150 @@ enum Type {
     I64,
     Bytes,
     List(&'static Type),
-    Struct(&'static StructLayout),
+    Struct(Fields),
 }
 
 /// The fields of a struct: their numbers, type, and whether they are required. Unknown fields are ignored.
-pub(super) struct StructLayout(&'static [(RangeInclusive<i16>, Type, bool)]);
+pub(super) type Fields = &'static [(RangeInclusive<i16>, Type, bool)];
 
 use Type::{Bool, Byte, Bytes, I16, I32, I64, List, Struct};
 
 const REQUIRED: bool = true;
 const OPTIONAL: bool = false;
 
-const EMPTY: StructLayout = StructLayout(&[]);
+const EMPTY: Fields = &[];
 
-pub(super) const FOOTER: StructLayout = StructLayout(&[
+pub(super) const FOOTER: Fields = &[
     (1..=1, I32, REQUIRED),
-    (2..=2, List(&Struct(&SCHEMA_ELEMENT)), REQUIRED),
+    (2..=2, List(&Struct(SCHEMA_ELEMENT)), REQUIRED),
     (3..=3, I64, REQUIRED),
-    (4..=4, List(&Struct(&ROW_GROUP)), REQUIRED),
-    (5..=5, List(&Struct(&KEY_VALUE)), OPTIONAL),
+    (4..=4, List(&Struct(ROW_GROUP)), REQUIRED),
+    (5..=5, List(&Struct(KEY_VALUE)), OPTIONAL),
     (6..=6, Bytes, OPTIONAL),
-    (7..=7, List(&Struct(&COLUMN_ORDER)), OPTIONAL),
-]);
+    (7..=7, List(&Struct(COLUMN_ORDER)), OPTIONAL),
+];
 
-const SCHEMA_ELEMENT: StructLayout = StructLayout(&[
+const SCHEMA_ELEMENT: Fields = &[
     (1..=3, I32, OPTIONAL),
     (4..=4, Bytes, REQUIRED),
     (5..=9, I32, OPTIONAL),
-    (10..=10, Struct(&LOGICAL_TYPE), OPTIONAL),
-]);
+    (10..=10, Struct(LOGICAL_TYPE), OPTIONAL),
+];
 
-const LOGICAL_TYPE: StructLayout = StructLayout(&[
-    (1..=4, Struct(&EMPTY), OPTIONAL),
-    (5..=5, Struct(&DECIMAL), OPTIONAL),
-    (6..=6, Struct(&EMPTY), OPTIONAL),
-    (7..=8, Struct(&TIME), OPTIONAL),
-    (10..=10, Struct(&INTEGER), OPTIONAL),
-    (11..=15, Struct(&EMPTY), OPTIONAL),
-]);
+const LOGICAL_TYPE: Fields = &[
+    (1..=4, Struct(EMPTY), OPTIONAL),
+    (5..=5, Struct(DECIMAL), OPTIONAL),
+    (6..=6, Struct(EMPTY), OPTIONAL),
+    (7..=8, Struct(TIME), OPTIONAL),
+    (10..=10, Struct(INTEGER), OPTIONAL),
+    (11..=15, Struct(EMPTY), OPTIONAL),
+];
 
-const DECIMAL: StructLayout = StructLayout(&[(1..=2, I32, REQUIRED)]);
-const TIME: StructLayout = StructLayout(&[
+const DECIMAL: Fields = &[(1..=2, I32, REQUIRED)];
+const TIME: Fields = &[
     (1..=1, Bool, REQUIRED),
-    (2..=2, Struct(&TIME_UNIT), REQUIRED),
-]);
-const TIME_UNIT: StructLayout = StructLayout(&[(1..=3, Struct(&EMPTY), OPTIONAL)]);
-const INTEGER: StructLayout = StructLayout(&[(1..=1, Byte, REQUIRED), (2..=2, Bool, REQUIRED)]);
+    (2..=2, Struct(TIME_UNIT), REQUIRED),
+];
+const TIME_UNIT: Fields = &[(1..=3, Struct(EMPTY), OPTIONAL)];
+const INTEGER: Fields = &[(1..=1, Byte, REQUIRED), (2..=2, Bool, REQUIRED)];
 
-const ROW_GROUP: StructLayout = StructLayout(&[
-    (1..=1, List(&Struct(&COLUMN_CHUNK)), REQUIRED),
+const ROW_GROUP: Fields = &[
+    (1..=1, List(&Struct(COLUMN_CHUNK)), REQUIRED),
     (2..=3, I64, REQUIRED),
-    (4..=4, List(&Struct(&SORTING_COLUMN)), OPTIONAL),
+    (4..=4, List(&Struct(SORTING_COLUMN)), OPTIONAL),
     (5..=6, I64, OPTIONAL),
     (7..=7, I16, OPTIONAL),
-]);
+];
 
-const SORTING_COLUMN: StructLayout =
-    StructLayout(&[(1..=1, I32, REQUIRED), (2..=3, Bool, REQUIRED)]);
+const SORTING_COLUMN: Fields = &[(1..=1, I32, REQUIRED), (2..=3, Bool, REQUIRED)];
 
-const COLUMN_CHUNK: StructLayout = StructLayout(&[
+const COLUMN_CHUNK: Fields = &[
     (1..=1, Bytes, OPTIONAL),
     (2..=2, I64, REQUIRED),
-    (3..=3, Struct(&COLUMN), OPTIONAL),
+    (3..=3, Struct(COLUMN), OPTIONAL),
     (4..=4, I64, OPTIONAL),
     (5..=5, I32, OPTIONAL),
     (6..=6, I64, OPTIONAL),
     (7..=7, I32, OPTIONAL),
-]);
+];
 
-const COLUMN: StructLayout = StructLayout(&[
+const COLUMN: Fields = &[
     (1..=1, I32, REQUIRED),
     (2..=2, List(&I32), REQUIRED),
     (3..=3, List(&Bytes), REQUIRED),
     (4..=4, I32, REQUIRED),
     (5..=7, I64, REQUIRED),
-    (8..=8, List(&Struct(&KEY_VALUE)), OPTIONAL),
+    (8..=8, List(&Struct(KEY_VALUE)), OPTIONAL),
     (9..=9, I64, REQUIRED),
     (10..=11, I64, OPTIONAL),
-    (12..=12, Struct(&STATISTICS), OPTIONAL),
-    (13..=13, List(&Struct(&PAGE_ENCODING)), OPTIONAL),
+    (12..=12, Struct(STATISTICS), OPTIONAL),
+    (13..=13, List(&Struct(PAGE_ENCODING)), OPTIONAL),
     (14..=14, I64, OPTIONAL),
     (15..=15, I32, OPTIONAL),
-    (16..=16, Struct(&SIZES), OPTIONAL),
-]);
+    (16..=16, Struct(SIZES), OPTIONAL),
+];
 
-const STATISTICS: StructLayout = StructLayout(&[
+const STATISTICS: Fields = &[
     (1..=2, Bytes, OPTIONAL),
     (3..=4, I64, OPTIONAL),
     (5..=6, Bytes, OPTIONAL),
     (7..=8, Bool, OPTIONAL),
-]);
+];
 
-const PAGE_ENCODING: StructLayout = StructLayout(&[(1..=3, I32, REQUIRED)]);
-const SIZES: StructLayout = StructLayout(&[(1..=1, I64, OPTIONAL), (2..=3, List(&I64), OPTIONAL)]);
-const KEY_VALUE: StructLayout = StructLayout(&[(1..=1, Bytes, REQUIRED), (2..=2, Bytes, OPTIONAL)]);
-const COLUMN_ORDER: StructLayout = StructLayout(&[(1..=1, Struct(&EMPTY), OPTIONAL)]);
+const PAGE_ENCODING: Fields = &[(1..=3, I32, REQUIRED)];
+const SIZES: Fields = &[(1..=1, I64, OPTIONAL), (2..=3, List(&I64), OPTIONAL)];
+const KEY_VALUE: Fields = &[(1..=1, Bytes, REQUIRED), (2..=2, Bytes, OPTIONAL)];
+const COLUMN_ORDER: Fields = &[(1..=1, Struct(EMPTY), OPTIONAL)];
 
-pub(super) const PAGE_HEADER: StructLayout = StructLayout(&[
+pub(super) const PAGE_HEADER: Fields = &[
     (1..=3, I32, REQUIRED),
     (4..=4, I32, OPTIONAL),
-    (5..=5, Struct(&DATA_PAGE), OPTIONAL),
-    (7..=7, Struct(&DICTIONARY_PAGE), OPTIONAL),
-    (8..=8, Struct(&DATA_PAGE_V2), OPTIONAL),
-]);
+    (5..=5, Struct(DATA_PAGE), OPTIONAL),
+    (7..=7, Struct(DICTIONARY_PAGE), OPTIONAL),
+    (8..=8, Struct(DATA_PAGE_V2), OPTIONAL),
+];
 
-const DATA_PAGE: StructLayout = StructLayout(&[
+const DATA_PAGE: Fields = &[
     (1..=4, I32, REQUIRED),
-    (5..=5, Struct(&STATISTICS), OPTIONAL),
-]);
+    (5..=5, Struct(STATISTICS), OPTIONAL),
+];
 
-const DICTIONARY_PAGE: StructLayout =
-    StructLayout(&[(1..=2, I32, REQUIRED), (3..=3, Bool, OPTIONAL)]);
+const DICTIONARY_PAGE: Fields = &[(1..=2, I32, REQUIRED), (3..=3, Bool, OPTIONAL)];
 
-const DATA_PAGE_V2: StructLayout = StructLayout(&[
+const DATA_PAGE_V2: Fields = &[
     (1..=6, I32, REQUIRED),
     (7..=7, Bool, OPTIONAL),
-    (8..=8, Struct(&STATISTICS), OPTIONAL),
-]);
+    (8..=8, Struct(STATISTICS), OPTIONAL),
+];
 
-pub(super) const OFFSET_INDEX: StructLayout = StructLayout(&[
-    (1..=1, List(&Struct(&PAGE_LOCATION)), REQUIRED),
+pub(super) const OFFSET_INDEX: Fields = &[
+    (1..=1, List(&Struct(PAGE_LOCATION)), REQUIRED),
     (2..=2, List(&I64), OPTIONAL),
-]);
+];
 
-const PAGE_LOCATION: StructLayout = StructLayout(&[
+const PAGE_LOCATION: Fields = &[
     (1..=1, I64, REQUIRED),
     (2..=2, I32, REQUIRED),
     (3..=3, I64, REQUIRED),
-]);
+];
 
-pub(super) const COLUMN_INDEX: StructLayout = StructLayout(&[
+pub(super) const COLUMN_INDEX: Fields = &[
     (1..=1, List(&Bool), REQUIRED),
     (2..=3, List(&Bytes), REQUIRED),
     (4..=4, I32, REQUIRED),
     (5..=7, List(&I64), OPTIONAL),
-]);
+];
 
-pub(super) const BLOOM_FILTER: StructLayout =
-    StructLayout(&[(1..=1, I32, REQUIRED), (2..=4, Struct(&EMPTY), REQUIRED)]);
+pub(super) const BLOOM_FILTER: Fields = &[(1..=1, I32, REQUIRED), (2..=4, Struct(EMPTY), REQUIRED)];
 
-impl StructLayout {
-    /// Checks that `node` is a struct with this layout.
-    pub(super) fn check(&self, node: &Node) -> Result<(), ReadError> {
-        let wrong = || damaged("a field of its metadata has the wrong type or is missing");
-        self.fits(node).then_some(()).ok_or_else(wrong)
-    }
-
-    fn fits(&self, node: &Node) -> bool {
-        let mut fields = self.0.iter();
-        let fit = fields.all(|(ids, kind, required)| {
-            let field = |id| node.field(id).map_or(!required, |node| kind.fits(node));
-            ids.clone().all(field)
-        });
-        matches!(node, Node::Struct(_)) && fit
-    }
+/// Reads the struct with these fields at the start of `bytes`.
+pub(super) fn read(fields: Fields, bytes: impl Read) -> Result<Node, ReadError> {
+    let node = thrift::read(bytes).map_err(|error| match error.raw_os_error() {
+        Some(_) => error.into(),
+        None => damaged("its structure is invalid, or ends too early"),
+    })?;
+    let wrong = || damaged("a field of its metadata has the wrong type or is missing");
+    Struct(fields).fits(&node).then_some(node).ok_or_else(wrong)
 }
 
 impl Type {
@@ -182,7 +173,10 @@ impl Type {
             | (I32, Node::Int(32, _))
             | (I64, Node::Int(64, _)) => true,
             (List(kind), Node::List(nodes)) => nodes.iter().all(|node| kind.fits(node)),
-            (Struct(layout), node) => layout.fits(node),
+            (Struct(fields), Node::Struct(_)) => fields.iter().all(|(ids, kind, required)| {
+                let field = |id| node.field(id).map_or(!required, |node| kind.fits(node));
+                ids.clone().all(field)
+            }),
             _ => false,
         }
     }
@@ -196,12 +190,16 @@ mod tests {
     fn fields_have_their_types() {
         let pair = |one: Node, other: Node| Node::Struct(vec![(1, one), (2, other)]);
         let number = |bits: u8| Node::Int(bits, 2);
-        assert!(DECIMAL.check(&pair(number(32), number(32))).is_ok());
-        assert!(DECIMAL.check(&pair(number(32), number(64))).is_err());
-        assert!(DECIMAL.check(&Node::Struct(vec![(1, number(32))])).is_err());
-        assert!(DECIMAL.check(&number(32)).is_err());
-        assert!(EMPTY.check(&pair(number(32), number(8))).is_ok());
         let list = Node::Struct(vec![(1, Node::List(vec![pair(number(64), number(32))]))]);
-        assert!(OFFSET_INDEX.check(&list).is_err());
+        for (fields, node, expected) in [
+            (DECIMAL, pair(number(32), number(32)), true),
+            (DECIMAL, pair(number(32), number(64)), false),
+            (DECIMAL, Node::Struct(vec![(1, number(32))]), false),
+            (DECIMAL, number(32), false),
+            (EMPTY, pair(number(32), number(8)), true),
+            (OFFSET_INDEX, list, false),
+        ] {
+            assert_eq!(Struct(fields).fits(&node), expected, "{node:?}");
+        }
     }
 }

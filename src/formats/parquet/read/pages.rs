@@ -10,10 +10,9 @@ use ::parquet::basic::Compression;
 use ::parquet::file::metadata::ColumnChunkMetaData;
 
 use super::guard::MemoryBudget;
-use super::layout::PAGE_HEADER;
-use super::node::{Node, damaged, unsupported};
+use super::layout::{self, PAGE_HEADER};
 use super::statistics::Claimed;
-use super::thrift;
+use super::thrift::{Node, damaged, unsupported};
 use crate::formats::record::ReadError;
 use crate::terminal;
 
@@ -49,12 +48,13 @@ pub(super) fn read(
     budget: &mut MemoryBudget,
 ) -> Result<Vec<DataPage>, ReadError> {
     // It panics if the offsets are invalid.
-    let Ok((start, length)) = terminal::caught(|| column.byte_range()) else {
-        return Err(damaged("a column has an invalid offset"));
+    let range = terminal::caught(|| column.byte_range()).ok();
+    let is_inside = |(start, length): &(u64, u64)| {
+        *start >= 4 && start.checked_add(*length).is_some_and(|last| last <= end)
     };
-    if start < 4 || start.checked_add(length).is_none_or(|last| last > end) {
-        return Err(damaged("a column is outside the data"));
-    }
+    let (start, length) = range
+        .filter(is_inside)
+        .ok_or_else(|| damaged("a column has an invalid offset or size"))?;
     let mut walk = PageWalk {
         file: BufReader::with_capacity(4096, file),
         is_gzip: matches!(column.compression(), Compression::GZIP(_)),
@@ -68,12 +68,9 @@ pub(super) fn read(
     while at < start + length {
         at += walk.page(at, at == start, budget)?;
     }
-    if at != start + length {
-        return Err(damaged(
-            "the pages of a column are longer than its metadata says",
-        ));
+    if at != start + length || !walk.fits(column) {
+        return Err(damaged("the pages of a column are not as its metadata say"));
     }
-    walk.check(column)?;
     budget.reserve(walk.largest + walk.dictionaries)?;
     Ok(walk.pages)
 }
@@ -99,38 +96,35 @@ impl PageWalk<'_> {
         budget: &mut MemoryBudget,
     ) -> Result<u64, ReadError> {
         let mut bytes = (&mut self.file).take(HEADER);
-        let header = thrift::read(&PAGE_HEADER, &mut bytes)?;
+        let header = layout::read(PAGE_HEADER, &mut bytes)?;
         let length = HEADER - bytes.limit();
-        let (Some(unpacked), Some(packed)) = (header.size(2), header.size(3)) else {
-            return Err(damaged("a page has no size"));
-        };
-        if unpacked > PAGE {
-            let why = format!("a page unpacks to more than {} MiB", PAGE >> 20);
-            return Err(damaged(why));
-        }
+        let unpacked = header.size(2).filter(|size| *size <= PAGE);
+        let (unpacked, packed) = unpacked.zip(header.size(3)).ok_or_else(|| {
+            damaged(format!(
+                "a page has no size, or unpacks to more than {} MiB",
+                PAGE >> 20
+            ))
+        })?;
         self.unpacked += length + unpacked;
         let size = length + packed;
-        match (
-            header.int(1),
-            header.field(5),
-            header.field(7),
-            header.field(8),
-        ) {
-            (Some(DICTIONARY), None, Some(dictionary), None) if is_first => {
+        let structs = [5, 7, 8].map(|id| header.field(id));
+        match (header.int(1), structs) {
+            (Some(DICTIONARY), [None, Some(dictionary), None]) if is_first => {
                 self.dictionaries = unpacked + values(dictionary, unpacked)? * EACH_VALUE;
             }
-            (Some(DATA), Some(page), None, None) => {
+            (Some(DATA), [Some(page), None, None]) => {
                 budget.reserve_header(length)?;
-                self.data(page, (at, size), 2, page.field(5))?;
+                let claimed = page.field(5).map(Claimed::read);
+                self.data(page, 2, (at, size), claimed.unwrap_or_default())?;
                 self.largest = self.largest.max(unpacked);
             }
-            (Some(DATA_V2), None, None, Some(page)) => {
+            (Some(DATA_V2), [None, None, Some(page)]) => {
                 budget.reserve_header(length)?;
-                self.data(page, (at, size), 4, page.field(8))?;
-                let last = self.pages.last_mut();
-                if let (Some(last), Some(nulls)) = (last, page.int(2)) {
-                    last.claimed.expect_nulls(nulls)?;
+                let mut claimed = page.field(8).map(Claimed::read).unwrap_or_default();
+                if let Some(nulls) = page.int(2) {
+                    claimed.expect_nulls(nulls)?;
                 }
+                self.data(page, 4, (at, size), claimed)?;
                 self.largest = self.largest.max(unpacked);
             }
             _ => return Err(damaged("a page is of an unknown type")),
@@ -139,24 +133,23 @@ impl PageWalk<'_> {
         Ok(size)
     }
 
+    /// Adds a data page, whose encoding is in the field `encoding`.
     fn data(
         &mut self,
         page: &Node,
-        (offset, size): (u64, u64),
         encoding: i16,
-        statistics: Option<&Node>,
+        (offset, size): (u64, u64),
+        claimed: Claimed,
     ) -> Result<(), ReadError> {
-        match page.int(encoding) {
-            // PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, three of DELTA, RLE_DICTIONARY, BYTE_STREAM_SPLIT.
-            Some(0 | 2..=9) => {}
-            Some(_) => return Err(unsupported("uses an unknown encoding")),
-            None => return Err(damaged("a page has no encoding")),
+        // PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, three of DELTA, RLE_DICTIONARY, BYTE_STREAM_SPLIT.
+        if !matches!(page.int(encoding), Some(0 | 2..=9)) {
+            return Err(unsupported("uses an unknown encoding"));
         }
         self.pages.push(DataPage {
             offset,
             size,
             values: values(page, u64::MAX)?,
-            claimed: statistics.map(Claimed::read).unwrap_or_default(),
+            claimed,
         });
         Ok(())
     }
@@ -185,29 +178,18 @@ impl PageWalk<'_> {
         Ok(())
     }
 
-    /// Compares the pages with the metadata of the column.
-    fn check(&self, column: &ColumnChunkMetaData) -> Result<(), ReadError> {
+    /// Returns whether the metadata of the column describe its pages.
+    fn fits(&self, column: &ColumnChunkMetaData) -> bool {
         let values: u64 = self.pages.iter().map(|page| page.values).sum();
-        if u64::try_from(column.num_values()) != Ok(values) {
-            return Err(damaged(
-                "a column has more or fewer values than its metadata says",
-            ));
-        }
-        if u64::try_from(column.uncompressed_size()) != Ok(self.unpacked) {
-            return Err(damaged("a column does not unpack to its declared size"));
-        }
         let first = self.pages.first().map(|page| page.offset);
         let said = u64::try_from(column.data_page_offset()).ok();
         let dictionary = column.dictionary_page_offset().filter(|offset| *offset > 0);
         // Old writers give the offset of the dictionary as that of the first page.
         let is_there =
             first.is_none() || said == first || dictionary.is_none() && self.dictionaries > 0;
-        if !is_there {
-            return Err(damaged(
-                "the first page of a column is not at its declared offset",
-            ));
-        }
-        Ok(())
+        u64::try_from(column.num_values()) == Ok(values)
+            && u64::try_from(column.uncompressed_size()) == Ok(self.unpacked)
+            && is_there
     }
 }
 

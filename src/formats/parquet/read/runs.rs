@@ -1,36 +1,32 @@
 //! Checks the runs that levels and dictionary indexes consist of, before the parquet crate decodes them: it ignores
 //! what is left of the last run, and does not miss what is not there. Other readers do.
 
+use super::delta::bits;
+use super::thrift::varint;
+
 /// The number of values in a bit-packed group.
 const GROUP: usize = 8;
 /// The number of groups in a block of DuckDB, which fills the last one with zeros.
 const BLOCK: usize = 32;
 
-/// Some numbers.
-pub(super) enum EncodedRun<'a> {
-    /// This number, little endian, this many times.
-    Repeated(&'a [u8], usize),
-    /// This many numbers, the lowest bits first.
-    Packed(&'a [u8], usize),
-}
-
-/// Checks that `bytes` are runs of exactly `count` numbers with `width` bits, and passes each run to `each`.
-pub(super) fn check<'a>(
-    mut bytes: &'a [u8],
-    width: usize,
-    count: usize,
-    mut each: impl FnMut(&EncodedRun<'a>),
-) -> Option<()> {
-    let mut rest = count;
+/// Checks that `bytes` are runs of exactly `count` numbers with `width` bits; returns how many of them are `wanted`.
+fn check(mut bytes: &[u8], width: usize, count: usize, wanted: Option<u64>) -> Option<usize> {
+    let (mut rest, mut found) = (count, 0);
     while rest > 0 {
-        let header = varint(&mut bytes)?;
+        let before = bytes.len();
+        let header = varint(&mut bytes).ok()?;
+        let header = u32::try_from(header)
+            .ok()
+            .filter(|_| before - bytes.len() <= 5)?;
         let length = usize::try_from(header >> 1).ok().filter(|run| *run > 0)?;
         if header & 1 == 0 {
             rest = rest.checked_sub(length)?;
-            each(&EncodedRun::Repeated(
-                take(&mut bytes, width.div_ceil(8))?,
-                length,
-            ));
+            let value = bytes.split_off(..width.div_ceil(8))?;
+            let value = value
+                .iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte));
+            found += if Some(value) == wanted { length } else { 0 };
         } else {
             // Only the last group may have fewer numbers.
             let numbers = rest.min(length.checked_mul(GROUP)?);
@@ -38,49 +34,35 @@ pub(super) fn check<'a>(
                 return None;
             }
             rest -= numbers;
-            let packed = take(&mut bytes, length.checked_mul(width)?)?;
-            each(&EncodedRun::Packed(packed, numbers));
+            let packed = bytes.split_off(..length.checked_mul(width)?)?;
+            let is_wanted = |place: &usize| bits(packed, place * width, width) == wanted;
+            if wanted.is_some() {
+                found += (0..numbers).filter(is_wanted).count();
+            }
         }
     }
-    bytes.is_empty().then_some(())
+    bytes.is_empty().then_some(found)
 }
 
 /// Checks `count` levels up to `highest`; returns how many are the highest, which are the values that are not null.
 pub(super) fn check_levels(bytes: &[u8], highest: usize, count: usize) -> Option<usize> {
-    let width = width_of(highest);
-    let mut present = 0;
-    check(bytes, width, count, |run| match run {
-        EncodedRun::Repeated(value, length) => {
-            let level = value
-                .iter()
-                .rev()
-                .fold(0, |level, byte| level << 8 | usize::from(*byte));
-            present += if level == highest { *length } else { 0 };
-        }
-        EncodedRun::Packed(bytes, length) => {
-            let level = |place: &usize| {
-                let bits = (place * width..(place + 1) * width).rev();
-                bits.fold(0, |level, bit| {
-                    level << 1 | usize::from(bytes[bit / 8] >> (bit % 8) & 1)
-                })
-            };
-            present += (0..*length).filter(|place| level(place) == highest).count();
-        }
-    })?;
-    Some(present)
+    let width = (usize::BITS - highest.leading_zeros()) as usize;
+    check(bytes, width, count, Some(highest as u64))
 }
 
 /// Checks `count` dictionary indexes, which begin with their width.
 pub(super) fn check_indexes(bytes: &[u8], count: usize) -> Option<()> {
     let (width, bytes) = bytes.split_first()?;
     let width = usize::from(*width);
-    (width <= 32).then(|| check(bytes, width, count, |_| {}))?
+    (width <= 32)
+        .then(|| check(bytes, width, count, None))?
+        .map(drop)
 }
 
 /// Checks `count` booleans, which begin with the length of their runs.
 pub(super) fn check_booleans(bytes: &[u8], count: usize) -> Option<()> {
     let (runs, rest) = split_length(bytes)?;
-    check(runs, 1, count, |_| {})?;
+    check(runs, 1, count, None)?;
     rest.is_empty().then_some(())
 }
 
@@ -88,32 +70,6 @@ pub(super) fn check_booleans(bytes: &[u8], count: usize) -> Option<()> {
 pub(super) fn split_length(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
-}
-
-/// Returns the number of bits of a level.
-pub(super) fn width_of(highest: usize) -> usize {
-    (usize::BITS - highest.leading_zeros()) as usize
-}
-
-fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
-    let (taken, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(taken)
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u32> {
-    let mut number = 0;
-    for shift in (0..32).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        let bits = u32::from(byte & 0x7f);
-        number |= bits << shift;
-        if byte & 0x80 == 0 {
-            // The fifth byte has only four bits of the number.
-            return (number >> shift == bits).then_some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use ::parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use ::parquet::schema::types::ColumnDescriptor;
 
 use super::logical_type::big_endian;
-use super::node::{Node, damaged};
+use super::thrift::{Node, damaged};
 use crate::formats::record::ReadError;
 
 /// How the values of a column are compared.
@@ -102,27 +102,20 @@ const SIDES: [Ordering; 2] = [Ordering::Less, Ordering::Greater];
 /// The statistics of some values; each part may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Claimed {
-    bounds: [Option<ClaimedBound>; 2],
+    /// The bounds, and whether each is one of the values.
+    bounds: [Option<(Vec<u8>, bool)>; 2],
     /// The bounds in deprecated fields.
     old: [Option<Vec<u8>>; 2],
     nulls: Option<i64>,
     pub(super) distinct: Option<i64>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct ClaimedBound {
-    value: Vec<u8>,
-    /// Whether it is one of the values; `None` if unknown.
-    exact: Option<bool>,
-}
-
 impl Claimed {
     /// Reads a struct `Statistics` of the format.
     pub(super) fn read(node: &Node) -> Self {
         let bound = |value: i16, exact: i16| {
-            let value = node.bytes(value)?.to_vec();
-            let exact = node.bool(exact);
-            Some(ClaimedBound { value, exact })
+            let is_exact = node.bool(exact).unwrap_or_default();
+            Some((node.bytes(value)?.to_vec(), is_exact))
         };
         let old = |id: i16| node.bytes(id).map(<[u8]>::to_vec);
         Self {
@@ -142,22 +135,12 @@ impl Claimed {
         }
     }
 
-    /// Returns the statistics of values that are all null.
-    pub(super) fn of_nulls(nulls: Option<i64>) -> Self {
+    /// Returns the statistics of a page in a column index, whose bounds may be shorter than the values. Without
+    /// values, there are no bounds.
+    pub(super) fn of_index(bounds: Option<[&[u8]; 2]>, nulls: Option<i64>) -> Self {
+        let bounds = bounds.map(|bounds| bounds.map(|value| Some((value.to_vec(), false))));
         Self {
-            nulls,
-            ..Self::default()
-        }
-    }
-
-    /// Returns the statistics of a column index, whose bounds may be shorter than the values.
-    pub(super) fn of_index(least: &[u8], greatest: &[u8], nulls: Option<i64>) -> Self {
-        let bound = |value: &[u8]| {
-            let value = value.to_vec();
-            Some(ClaimedBound { value, exact: None })
-        };
-        Self {
-            bounds: [least, greatest].map(bound),
+            bounds: bounds.unwrap_or_default(),
             nulls,
             ..Self::default()
         }
@@ -184,8 +167,14 @@ impl Claimed {
                 order.compare(bound, found) == Some(Ordering::Equal)
                     || order == SortOrder::Bytes && found.starts_with(bound)
             };
-            let bound = self.bounds[place].as_ref();
-            if !bound.is_none_or(|bound| bound.is_valid(order, found, side))
+            let is_valid = |(bound, is_exact): &(Vec<u8>, bool)| match order.compare(bound, found) {
+                Some(Ordering::Equal) => true,
+                Some(found_side) if order == SortOrder::Bytes && !is_exact => {
+                    found_side == side && is_cut(bound, found, side)
+                }
+                _ => false,
+            };
+            if !self.bounds[place].as_ref().is_none_or(is_valid)
                 || !self.old[place].as_ref().is_none_or(is_old_valid)
             {
                 return Err("wrong smallest or largest value".to_owned());
@@ -195,30 +184,14 @@ impl Claimed {
     }
 }
 
-impl ClaimedBound {
-    /// Returns whether it is a valid bound, where `found` is the smallest or largest value.
-    fn is_valid(&self, order: SortOrder, found: &[u8], side: Ordering) -> bool {
-        match order.compare(&self.value, found) {
-            Some(Ordering::Equal) => true,
-            // A long text may be truncated; in the upper bound, the last byte is then incremented.
-            Some(found_side) if order == SortOrder::Bytes && self.exact != Some(true) => {
-                found_side == side && self.is_cut(found, side)
-            }
-            _ => false,
-        }
+/// Returns whether `bound` is `found`, truncated: in an upper bound, the last byte is then incremented.
+fn is_cut(bound: &[u8], found: &[u8], side: Ordering) -> bool {
+    if side == Ordering::Less {
+        return found.starts_with(bound);
     }
-
-    fn is_cut(&self, found: &[u8], side: Ordering) -> bool {
-        if side == Ordering::Less {
-            return found.starts_with(&self.value);
-        }
-        let shared = self
-            .value
-            .iter()
-            .zip(found)
-            .take_while(|(one, other)| one == other);
-        shared.count() + 4 >= self.value.len() && self.value.len() <= found.len()
-    }
+    let pairs = bound.iter().zip(found);
+    let shared = pairs.take_while(|(one, other)| one == other);
+    shared.count() + 4 >= bound.len() && bound.len() <= found.len()
 }
 
 /// The actual statistics of values.
