@@ -30,7 +30,7 @@ pub(crate) fn read(
     each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
     let mut book = Workbook::open(bytes)?;
-    let mut figures = book.origin().map(|origin| {
+    let mut figures = book.origin.take().map(|origin| {
         let all = Range::default();
         let span = KnownSpan::new(&origin.range, &all, origin.asked, origin.zone);
         CropFigures::new(span)

@@ -11,12 +11,11 @@ mod number_formats;
 mod zip_structure;
 
 // A part: XML that other programs accept.
+mod attributes;
 mod markup;
 mod part;
 mod structure;
 mod usual;
-mod values;
-mod vocabulary;
 mod wellformed;
 mod xml;
 
@@ -24,10 +23,12 @@ mod xml;
 mod links;
 mod package;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Display;
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
+use anyhow::{Context as _, ensure};
 use zip::ZipArchive;
 
 use super::PROGRAM;
@@ -48,24 +49,28 @@ use links::Links;
 use markup::cells_at;
 use number_formats::{NumberFormats, Shown};
 use package::Package;
-use part::{Budget, PackagePart, PartReader, is_sheet};
+use part::{Budget, PackagePart, PartReader, Relation, is_sheet};
 
 /// The sheet of batches; further ones have a number after this name.
 const SHEET: &str = "Batches";
 /// The number of rows of the sheet `About` that are read.
 const ABOUT_ROWS: u32 = 64;
+/// The label of the time when the batches were requested.
+const ASKED: &str = "Asked (UTC)";
 
 /// An open workbook.
 pub(crate) struct Workbook<R: Read + Seek> {
     archive: ZipArchive<R>,
-    /// The places of all parts in the archive, by their names in lower case, and the sheets that were not read yet.
+    /// The places of all parts in the archive, by their names in lower case.
     places: BTreeMap<String, usize>,
-    unread: Vec<String>,
     package: Package,
     budget: Budget,
     formats: NumberFormats,
     texts: SharedTexts,
-    about: AboutFacts,
+    digest: Option<EmbeddedDigest>,
+    /// What the sheet `Summary` was computed from, beside the batches. `None` if another version wrote it, which may
+    /// have had other figures.
+    pub(crate) origin: Option<SummaryOrigin>,
 }
 
 impl<R: Read + Seek> Workbook<R> {
@@ -80,12 +85,12 @@ impl<R: Read + Seek> Workbook<R> {
         let mut book = Self {
             archive,
             places: BTreeMap::new(),
-            unread: Vec::new(),
             package: Package::default(),
             budget: Budget::default(),
             formats: NumberFormats::default(),
             texts: SharedTexts::default(),
-            about: AboutFacts::default(),
+            digest: None,
+            origin: None,
         };
         let names = book.archive.file_names_raw().map(normalized);
         for (place, name) in names.collect::<Vec<_>>().into_iter().enumerate() {
@@ -94,19 +99,16 @@ impl<R: Read + Seek> Workbook<R> {
             }
             if is_sheet(&name) {
                 book.package.add(&name, PackagePart::default());
-                book.unread.push(name);
             } else {
                 book.read_part(&name)?;
             }
         }
-        if !book.package.has_book() && book.unread.is_empty() {
-            if !book.places.contains_key("_rels/.rels") {
-                let why = "is a zip archive, not a spreadsheet";
-                let hint = "unpack it, and pass the export inside";
-                return Err(ReadError::foreign(why, hint));
-            }
-        } else {
+        if book.package.has_book() || book.places.keys().any(|name| is_sheet(name)) {
             book.package.check_book().map_err(altered)?;
+        } else if !book.places.contains_key("_rels/.rels") {
+            let why = "is a zip archive, not a spreadsheet";
+            let hint = "unpack it, and pass the export inside";
+            return Err(ReadError::foreign(why, hint));
         }
         if book.package.is_1904() {
             let why = "is a workbook that counts dates from 1904, which is not supported";
@@ -114,14 +116,13 @@ impl<R: Read + Seek> Workbook<R> {
             return Err(ReadError::foreign(why, hint));
         }
         (book.formats, book.texts) = book.package.take_values();
-        book.about = AboutFacts::read(&mut book)?;
+        book.read_about()?;
         Ok(book)
     }
 
     /// Reads a part from which no cells are needed.
     fn read_part(&mut self, name: &str) -> Result<(), ReadError> {
-        let (archive, place) = (&mut self.archive, self.places[name]);
-        let part = archive.by_index(place).map_err(unpacked)?;
+        let part = self.archive.by_index(self.places[name]).map_err(unpacked)?;
         let size = part.size();
         let read = match name.rsplit_once('.') {
             Some((_, "xml" | "rels")) => {
@@ -129,16 +130,14 @@ impl<R: Read + Seek> Workbook<R> {
             }
             _ => self.budget.skip(part, name),
         };
-        let part = read.map_err(|why| in_part(name, &why))?;
+        let part = read.map_err(|why| in_part(name, why))?;
         self.package.add(name, part);
         Ok(())
     }
 
     fn has_sheet(&self, sheet: &str) -> bool {
-        self.package
-            .sheets()
-            .iter()
-            .any(|known| known.name == sheet)
+        let mut sheets = self.package.sheets().iter();
+        sheets.any(|known| known.name == sheet)
     }
 
     /// Reads the cells of a sheet, until `each` breaks.
@@ -148,13 +147,11 @@ impl<R: Read + Seek> Workbook<R> {
         mut each: impl FnMut((u32, u32), &CellValue<'_>, &Shown) -> Result<ControlFlow<()>, ReadError>,
     ) -> Result<ControlFlow<()>, ReadError> {
         let name = self.package.path(sheet).map_err(altered)?;
-        let Some(&place) = self.places.get(&name) else {
-            let why = format!("the spreadsheet lacks its part `{}`", brief(&name));
-            return Err(altered(why));
-        };
-        let part = self.archive.by_index(place).map_err(unpacked)?;
+        self.package.require(&name).map_err(altered)?;
+        let part = self.archive.by_index(self.places[&name]);
+        let part = part.map_err(unpacked)?;
         let size = part.size();
-        let wrong = |why: String| in_part(&name, &why);
+        let wrong = |why: anyhow::Error| in_part(&name, why);
         let mut reader = PartReader::new(part, &name, size, &mut self.budget).map_err(wrong)?;
         while let Some(cell) = reader.next_cell().map_err(wrong)? {
             let value = cell.value(&self.formats, &self.texts).map_err(wrong)?;
@@ -164,37 +161,56 @@ impl<R: Read + Seek> Workbook<R> {
             }
         }
         let part = reader.finish().map_err(wrong)?;
-        let is_invalid = |range: &String| range.contains('$') || cells_at(range).is_none();
-        if part.dimension.as_ref().is_some_and(is_invalid) {
-            return Err(wrong("has an invalid range".to_owned()));
+        let is_range = |range: &String| !range.contains('$') && cells_at(range).is_some();
+        if !part.dimension.as_ref().is_none_or(is_range) {
+            return Err(in_part(&name, "has an invalid range"));
         }
         if part.root != "worksheet" || !part.has_rows {
-            return Err(altered(format!(
-                "the sheet `{}` has no cells",
-                brief(sheet)
-            )));
+            let sheet = brief(sheet);
+            return Err(altered(format!("the sheet `{sheet}` has no cells")));
         }
-        self.unread.retain(|unread| *unread != name);
         self.package.add(&name, part);
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Returns what the sheet `Summary` was computed from, beside the batches. `None` if
-    /// another version wrote it, which may have had other figures.
-    pub(crate) fn origin(&self) -> Option<SummaryOrigin> {
-        let about = &self.about;
-        let is_ours = about.writer.as_deref() == Some(PROGRAM);
-        let zone = about.zone.as_deref().filter(|_| is_ours)?;
-        let [start, past] = about.bounds;
-        Some(SummaryOrigin {
-            asked: about.asked?,
-            zone: Zone::parse(zone).ok()?,
-            range: Range {
-                start,
-                end: past,
-                excludes_end: past.is_some(),
-            },
-        })
+    /// Reads what the sheet `About` says.
+    fn read_about(&mut self) -> Result<(), ReadError> {
+        if !self.has_sheet(ABOUT) {
+            return Ok(());
+        }
+        let (mut label, mut facts) = (String::new(), HashMap::new());
+        let _ = self.each_cell(ABOUT, |place, value, _| {
+            let kind = match label.as_str() {
+                ASKED => FieldType::Date,
+                _ => FieldType::Text,
+            };
+            match place {
+                (ABOUT_ROWS.., _) => {}
+                (_, 0) => label = text(FieldType::Text, value).unwrap_or_default(),
+                (_, 1) => drop(facts.insert(label.clone(), text(kind, value).unwrap_or_default())),
+                _ => {}
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let fact = |label: &str| facts.get(label).map(String::as_str);
+        self.digest = fact("Set digest").map(|set_digest| EmbeddedDigest {
+            batches: fact("Batches").and_then(|count| count.parse().ok()),
+            digest_version: parse_digest_version(fact("Digest version")),
+            set_digest: set_digest.to_owned(),
+            unknown_fields_digest: None,
+        });
+        let second = |label: &str| Some(Timestamp::parse(fact(label)?)?.second);
+        let zone = fact("Time zone").filter(|_| fact("Written by") == Some(PROGRAM));
+        let zone = zone.and_then(|zone| Zone::parse(zone).ok());
+        let [start, end] = BOUNDS.map(second);
+        let range = Range {
+            start,
+            end,
+            excludes_end: end.is_some(),
+        };
+        let origin = second(ASKED).zip(zone);
+        self.origin = origin.map(|(asked, zone)| SummaryOrigin { asked, zone, range });
+        Ok(())
     }
 
     /// Reads the batches.
@@ -223,7 +239,7 @@ impl<R: Read + Seek> Workbook<R> {
             }
             count = sheet.finish(&self.package)?;
         }
-        info.embedded_digest = self.about.digest.take();
+        info.embedded_digest = self.digest.take();
         Ok(info)
     }
 
@@ -242,8 +258,10 @@ impl<R: Read + Seek> Workbook<R> {
         } else {
             None
         };
-        for name in std::mem::take(&mut self.unread) {
-            self.read_part(&name)?;
+        for name in self.places.clone().into_keys() {
+            if is_sheet(&name) && self.package.is_unread(&name) {
+                self.read_part(&name)?;
+            }
         }
         self.package.check(&self.formats).map_err(altered)?;
         Ok(wrong)
@@ -305,8 +323,8 @@ struct SheetReader<'a> {
     at: Option<u32>,
     /// The last cell.
     last: Option<(u32, u32)>,
-    /// The first, the leftmost, the rightmost and the last cell that are not empty.
-    bounds: Option<[(u32, u32); 4]>,
+    /// The first and the last row and column with a cell that is not empty.
+    bounds: Option<[(u32, u32); 2]>,
     /// The number of rows of batches, including those of the sheets before.
     count: u64,
     info: &'a mut FileInfo,
@@ -385,7 +403,9 @@ impl<'a> SheetReader<'a> {
         let Some(text) = text(kind, value) else {
             return Ok(());
         };
-        self.add_bounds(place);
+        let [first, last] = self.bounds.get_or_insert([place; 2]);
+        *first = (first.0.min(place.0), first.1.min(place.1));
+        *last = (last.0.max(place.0), last.1.max(place.1));
         if matches!(value, CellValue::Text(_)) && !self.links.add(place, &text) {
             let why = format!("the sheet `{sheet}` has too many cells with the address of a link");
             return Err(altered(why));
@@ -412,17 +432,6 @@ impl<'a> SheetReader<'a> {
         }
         self.row.texts[column] = Some(text);
         Ok(())
-    }
-
-    fn add_bounds(&mut self, place: (u32, u32)) {
-        let [_, left, right, last] = self.bounds.get_or_insert([place; 4]);
-        *last = place;
-        if place.1 < left.1 {
-            *left = place;
-        }
-        if place.1 > right.1 {
-            *right = place;
-        }
     }
 
     /// Checks that people see the value of a cell, or the heading of its column.
@@ -452,39 +461,35 @@ impl<'a> SheetReader<'a> {
         let path = package.path(self.name).map_err(altered)?;
         if let Some(part) = package.part(&path) {
             self.check_part(part).map_err(altered)?;
-            self.check_links(package, &path, part).map_err(altered)?;
+            let relations = package.relations(&path);
+            self.check_links(relations, part).map_err(altered)?;
         }
         Ok(self.count)
     }
 
-    fn check_part(&self, part: &PackagePart) -> Result<(), String> {
+    fn check_part(&self, part: &PackagePart) -> anyhow::Result<()> {
         let sheet = self.name;
-        if part.merged {
-            return Err(format!(
-                "the sheet `{sheet}` has merged cells, which hide others"
-            ));
-        }
-        let Some([first, last]) = part.dimension.as_deref().and_then(cells_at) else {
-            return Ok(());
-        };
-        let is_outside = |place: &&(u32, u32)| {
-            !(first.0..=last.0).contains(&place.0) || !(first.1..=last.1).contains(&place.1)
-        };
-        match self.bounds.iter().flatten().find(is_outside) {
-            Some(&place) => {
-                let cell = cell_name(place);
-                Err(format!(
-                    "the sheet `{sheet}` has a cell outside its declared range: {cell}"
-                ))
+        ensure!(
+            !part.merged,
+            "the sheet `{sheet}` has merged cells, which hide others"
+        );
+        let range = part.dimension.as_deref().and_then(cells_at);
+        if let (Some([first, last]), Some(bounds)) = (range, self.bounds) {
+            for (row, column) in bounds {
+                ensure!(
+                    (first.0..=last.0).contains(&row) && (first.1..=last.1).contains(&column),
+                    "the sheet `{sheet}` has a cell outside its declared range: {}",
+                    cell_name((row, column))
+                );
             }
-            None => Ok(()),
         }
+        Ok(())
     }
 
-    fn check_links(&self, package: &Package, path: &str, part: &PackagePart) -> Result<(), String> {
+    fn check_links(&self, relations: &[Relation], part: &PackagePart) -> anyhow::Result<()> {
         let sheet = self.name;
-        let relations = package.relations(path).iter();
-        let relations: BTreeMap<&str, &str> = relations
+        let relations: HashMap<&str, &str> = relations
+            .iter()
             .filter(|relation| relation.is_external)
             .map(|relation| (relation.id.as_str(), relation.target.as_str()))
             .collect();
@@ -496,18 +501,16 @@ impl<'a> SheetReader<'a> {
                 None => target.to_owned(),
             });
             let cell = cells_at(&link.cells).filter(|[first, last]| first == last);
-            let (Some(target), Some([cell, _])) = (target, cell) else {
-                return Err(format!("the sheet `{sheet}` has a link without a target"));
-            };
-            if !cells.insert(cell) {
-                return Err(format!("the sheet `{sheet}` has two links in one cell"));
-            }
-            if !self.links.leads_to(&target, cell) {
-                let cell = cell_name(cell);
-                return Err(format!(
-                    "the link in {cell} of the sheet `{sheet}` does not lead to the address in the cell"
-                ));
-            }
+            let link = target.zip(cell);
+            let (target, [cell, _]) =
+                link.with_context(|| format!("the sheet `{sheet}` has a link without a target"))?;
+            let is_new = cells.insert(cell);
+            ensure!(is_new, "the sheet `{sheet}` has two links in one cell");
+            ensure!(
+                self.links.leads_to(&target, cell),
+                "the link in {} of the sheet `{sheet}` does not lead to the address in the cell",
+                cell_name(cell)
+            );
         }
         Ok(())
     }
@@ -545,13 +548,13 @@ fn hides_value(sheet: &str, place: (u32, u32)) -> ReadError {
     ))
 }
 
-fn altered(why: String) -> ReadError {
+fn altered(why: impl Display) -> ReadError {
     let hint = "the file is not an export, or was modified: export it again";
-    ReadError::broken(None, why, hint)
+    ReadError::broken(None, why.to_string(), hint)
 }
 
 /// Says what is wrong with the part `name`.
-fn in_part(name: &str, why: &str) -> ReadError {
+fn in_part(name: &str, why: impl Display) -> ReadError {
     altered(format!("`{}` in the spreadsheet {why}", brief(name)))
 }
 
@@ -566,59 +569,6 @@ pub(crate) struct SummaryOrigin {
     pub(crate) asked: i64,
     pub(crate) zone: Zone,
     pub(crate) range: Range,
-}
-
-/// What the sheet `About` says.
-#[derive(Default)]
-struct AboutFacts {
-    digest: Option<EmbeddedDigest>,
-    /// When the batches were requested, in seconds since 1970.
-    asked: Option<i64>,
-    zone: Option<String>,
-    /// The bounds of the figures, in seconds since 1970.
-    bounds: [Option<i64>; 2],
-    writer: Option<String>,
-}
-
-impl AboutFacts {
-    fn read(book: &mut Workbook<impl Read + Seek>) -> Result<Self, ReadError> {
-        let mut about = Self::default();
-        if !book.has_sheet(ABOUT) {
-            return Ok(about);
-        }
-        let (mut label, mut batches, mut set_digest, mut digest_version) =
-            (String::new(), None, None, None);
-        let _ = book.each_cell(ABOUT, |place, value, _| {
-            let as_text = || text(FieldType::Text, value).unwrap_or_default();
-            match (place, label.as_str()) {
-                ((ABOUT_ROWS.., _), _) => {}
-                ((_, 0), _) => label = as_text(),
-                ((_, 1), "Batches") => batches = as_text().parse().ok(),
-                ((_, 1), "Set digest") => set_digest = Some(as_text()),
-                ((_, 1), "Digest version") => digest_version = Some(as_text()),
-                ((_, 1), "Asked (UTC)") => {
-                    let asked = text(FieldType::Date, value);
-                    let asked = asked.and_then(|asked| Timestamp::parse(&asked));
-                    about.asked = asked.map(|asked| asked.second);
-                }
-                ((_, 1), "Time zone") => about.zone = Some(as_text()),
-                ((_, 1), name) if BOUNDS.contains(&name) => {
-                    let bound = Timestamp::parse(&as_text()).map(|bound| bound.second);
-                    about.bounds[usize::from(name == BOUNDS[1])] = bound;
-                }
-                ((_, 1), "Written by") => about.writer = Some(as_text()),
-                _ => {}
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        about.digest = set_digest.map(|set_digest| EmbeddedDigest {
-            batches,
-            digest_version: parse_digest_version(digest_version.as_deref()),
-            set_digest,
-            unknown_fields_digest: None,
-        });
-        Ok(about)
-    }
 }
 
 /// Returns the sheets of batches, by their names; if there are none, the first sheet that is not one of the others.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, Datelike as _, Timelike as _};
 use memchr::{memchr3, memmem};
 
@@ -58,7 +59,7 @@ impl SheetCell<'_> {
         &'a self,
         formats: &NumberFormats,
         texts: &'a SharedTexts,
-    ) -> Result<CellValue<'a>, String> {
+    ) -> Result<CellValue<'a>> {
         let text = &*self.text;
         if text.is_empty() {
             return Ok(CellValue::Empty);
@@ -80,17 +81,17 @@ impl SheetCell<'_> {
                 "1" => CellValue::Boolean(true),
                 text if text.eq_ignore_ascii_case("false") => CellValue::Boolean(false),
                 text if text.eq_ignore_ascii_case("true") => CellValue::Boolean(true),
-                _ => return Err("has a cell that is neither TRUE nor FALSE".to_owned()),
+                _ => bail!("has a cell that is neither TRUE nor FALSE"),
             },
             CellType::Text => CellValue::Text(text),
             CellType::Shared => {
                 let number = text.trim().parse().ok();
                 let shared = number.and_then(|number| texts.get(number));
-                CellValue::Text(shared.ok_or("has a cell without its shared text")?)
+                CellValue::Text(shared.context("has a cell without its shared text")?)
             }
             CellType::IsoDate => CellValue::IsoDate(text),
             CellType::Error if text.starts_with('#') => CellValue::Error(text),
-            CellType::Error => return Err("has an unknown error in a cell".to_owned()),
+            CellType::Error => bail!("has an unknown error in a cell"),
         })
     }
 }

@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::mem;
 
+use anyhow::{Context as _, Result, ensure};
+
 use super::cell_value::SharedTexts;
 use super::number_formats::NumberFormats;
 use super::part::{PackagePart, Relation, SheetEntry};
-use crate::text;
+use crate::text::brief;
 
 /// All parts, by their names in lower case.
 #[derive(Debug, Default)]
@@ -20,16 +22,16 @@ pub(super) struct Package {
 const TYPES: &str = "[content_types].xml";
 /// Parts that run code, fetch data, or take values from elsewhere.
 const REFUSED: [&str; 10] = [
-    "/externallink",
-    "/externallinkpath",
-    "/vbaproject",
-    "/oleobject",
-    "/control",
-    "/xlmacrosheet",
-    "/xlintlmacrosheet",
-    "/dialogsheet",
-    "/connections",
-    "/querytable",
+    "externallink",
+    "externallinkpath",
+    "vbaproject",
+    "oleobject",
+    "control",
+    "xlmacrosheet",
+    "xlintlmacrosheet",
+    "dialogsheet",
+    "connections",
+    "querytable",
 ];
 /// The parts that readers need to find the cells: root element, relationship and content type.
 const EXPECTED: [(&str, &str, &str); 4] = [
@@ -54,6 +56,11 @@ impl Package {
         self.parts.get(name)
     }
 
+    /// Returns whether it is only known that there is such a part.
+    pub(super) fn is_unread(&self, name: &str) -> bool {
+        self.part(name).is_none_or(|part| part.root.is_empty())
+    }
+
     /// Returns whether any of the parts is that of a workbook.
     pub(super) fn has_book(&self) -> bool {
         let is_book = |part: &PackagePart| matches!(part.root.as_str(), "workbook" | "worksheet");
@@ -61,22 +68,12 @@ impl Package {
     }
 
     /// Checks that the parts are there from which the others are found, before the sheets are read.
-    pub(super) fn check_book(&self) -> Result<(), String> {
-        for (name, shown) in [
-            (TYPES, "[Content_Types].xml"),
-            ("_rels/.rels", "_rels/.rels"),
-        ] {
-            if !self.parts.contains_key(name) {
-                return Err(format!("the spreadsheet lacks its part `{shown}`"));
-            }
-        }
-        let book = self
-            .book()
-            .ok_or("the spreadsheet does not say where its workbook is")?;
-        let relations = relations_of(&book);
-        if !self.parts.contains_key(&relations) {
-            return Err(format!("the spreadsheet lacks its part `{relations}`"));
-        }
+    pub(super) fn check_book(&self) -> Result<()> {
+        self.require("[Content_Types].xml")?;
+        self.require("_rels/.rels")?;
+        let book = self.book();
+        let book = book.context("the spreadsheet does not say where its workbook is")?;
+        self.require(&relations_of(&book))?;
         self.check_types()?;
         for (name, part) in &self.parts {
             self.check_relations(name, part)?;
@@ -84,36 +81,48 @@ impl Package {
         Ok(())
     }
 
+    pub(super) fn require(&self, name: &str) -> Result<()> {
+        let is_there = self.parts.contains_key(&name.to_lowercase());
+        ensure!(is_there, "the spreadsheet lacks its part `{}`", brief(name));
+        Ok(())
+    }
+
     /// Checks that all parts are what others take them for, after the sheets are read.
-    pub(super) fn check(&self, formats: &NumberFormats) -> Result<(), String> {
+    pub(super) fn check(&self, formats: &NumberFormats) -> Result<()> {
         let mut last = self.parts.values().filter_map(|part| part.last_format);
-        if last.any(|last| !formats.has(last)) {
-            return Err("the spreadsheet lacks the format of a cell".to_owned());
-        }
+        let has_formats = last.all(|last| formats.has(last));
+        ensure!(has_formats, "the spreadsheet lacks the format of a cell");
         for (name, part) in &self.parts {
-            self.check_kinds(name, part)?;
+            for (target, relation) in targets(name, part) {
+                let is_expected = self.is_as_expected(&target, &relation.kind);
+                ensure!(
+                    is_expected,
+                    "the spreadsheet has the wrong type for its part `{target}`"
+                );
+            }
             for (name, definition) in &part.names {
-                check_name(name, definition)?;
+                ensure!(
+                    is_reference(name, definition),
+                    "the spreadsheet defines the name `{}` as a formula",
+                    brief(name)
+                );
             }
         }
         let book = self.book().unwrap_or_default();
         self.check_places(&book)?;
         let mut known = HashSet::new();
         for sheet in self.sheets() {
-            let name = text::brief(&sheet.name);
-            if !known.insert(sheet.name.trim().to_lowercase()) {
-                return Err(format!("the spreadsheet has two sheets `{name}`"));
-            }
-            let relation = self.relation(&book, &sheet.relation);
+            let name = brief(&sheet.name);
+            let is_new = known.insert(sheet.name.trim().to_lowercase());
+            ensure!(is_new, "the spreadsheet has two sheets `{name}`");
             let is_sheet = |relation: &&Relation| {
                 let kind = relation.kind.rsplit('/').next();
                 matches!(kind, Some("worksheet" | "chartsheet"))
             };
-            let path = relation.filter(is_sheet);
-            let path = path.map(|relation| resolve(&book, &relation.target));
-            if path.is_none_or(|path| !self.parts.contains_key(&path)) {
-                return Err(format!("the sheet `{name}` has no part"));
-            }
+            let relation = self.relation(&book, &sheet.relation).filter(is_sheet);
+            let path = relation.map(|relation| resolve(&book, &relation.target));
+            let has_part = path.is_some_and(|path| self.parts.contains_key(&path));
+            ensure!(has_part, "the sheet `{name}` has no part");
         }
         Ok(())
     }
@@ -168,102 +177,65 @@ impl Package {
     }
 
     /// Returns the part of the sheet `name`.
-    pub(super) fn path(&self, name: &str) -> Result<String, String> {
+    pub(super) fn path(&self, name: &str) -> Result<String> {
         let book = self.book().unwrap_or_default();
         let sheet = self.sheets().iter().find(|sheet| sheet.name == name);
         let relation = sheet.and_then(|sheet| self.relation(&book, &sheet.relation));
         let path = relation.map(|relation| resolve(&book, &relation.target));
-        path.ok_or_else(|| format!("the sheet `{}` has no part", text::brief(name)))
+        path.with_context(|| format!("the sheet `{}` has no part", brief(name)))
     }
 
-    fn content_type(&self, part: &str) -> Option<&str> {
-        let types = &self.parts.get(TYPES)?.types;
-        let found = types.iter().find(|(name, _)| name == part);
-        found.map(|(_, kind)| kind.as_str())
-    }
-
-    fn check_types(&self) -> Result<(), String> {
+    fn check_types(&self) -> Result<()> {
         let types = &self.parts[TYPES];
         let mut known = HashSet::new();
         for (name, kind) in &types.types {
-            if !known.insert(name) {
-                return Err(format!(
-                    "the spreadsheet has two types for its part `{name}`"
-                ));
-            }
-            if !self.parts.contains_key(name) {
-                return Err(format!("the spreadsheet lacks its part `{name}`"));
-            }
+            let is_new = known.insert(name);
+            ensure!(
+                is_new,
+                "the spreadsheet has two types for its part `{name}`"
+            );
+            self.require(name)?;
             let kind = kind.to_lowercase();
-            if kind.contains("macroenabled") || kind.contains("vbaproject") {
-                return Err("the spreadsheet contains macros".to_owned());
-            }
+            let has_macros = kind.contains("macroenabled") || kind.contains("vbaproject");
+            ensure!(!has_macros, "the spreadsheet contains macros");
         }
-        let has_type = |name: &String| {
+        for name in self.parts.keys() {
             let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-            name == TYPES
+            let has_type = name == TYPES
                 || name.ends_with('/')
                 || known.contains(name)
-                || types.endings.iter().any(|known| known == ending)
-        };
-        match self.parts.keys().find(|name| !has_type(name)) {
-            Some(name) => Err(format!("the spreadsheet has no type for its part `{name}`")),
-            None => Ok(()),
+                || types.endings.iter().any(|known| known == ending);
+            ensure!(
+                has_type,
+                "the spreadsheet has no type for its part `{name}`"
+            );
         }
+        Ok(())
     }
 
-    fn check_relations(&self, name: &str, part: &PackagePart) -> Result<(), String> {
-        if part.relations.is_empty() {
-            return Ok(());
-        }
+    fn check_relations(&self, name: &str, part: &PackagePart) -> Result<()> {
         let mut ids = HashSet::new();
-        let source = source_of(name).unwrap_or_default();
-        for relation in &part.relations {
-            let kind = &relation.kind;
-            if !ids.insert(&relation.id) {
-                return Err(format!(
-                    "`{name}` in the spreadsheet has two references `{}`",
-                    relation.id
-                ));
-            }
-            if REFUSED.iter().any(|refused| kind.ends_with(refused)) {
-                let what = kind.rsplit_once('/').map_or("", |(_, what)| what);
-                return Err(format!(
-                    "the spreadsheet contains a part of type `{what}`, which an export never has"
-                ));
-            }
-            if relation.is_external {
-                if kind.ends_with("/hyperlink") {
-                    continue;
-                }
-                return Err(format!(
-                    "`{name}` in the spreadsheet refers to an external file"
-                ));
-            }
-            let target = resolve(&source, &relation.target);
-            // A location in the workbook itself.
-            if relation.target.starts_with('#') {
-                continue;
-            }
-            if !self.parts.contains_key(&target) {
-                return Err(format!("the spreadsheet lacks its part `{target}`"));
-            }
+        for Relation { id, kind, .. } in &part.relations {
+            let is_new = ids.insert(id);
+            ensure!(
+                is_new,
+                "`{name}` in the spreadsheet has two references `{id}`"
+            );
+            let what = kind.rsplit_once('/').map_or("", |(_, what)| what);
+            ensure!(
+                !REFUSED.contains(&what),
+                "the spreadsheet contains a part of type `{what}`, which an export never has"
+            );
         }
-        Ok(())
-    }
-
-    fn check_kinds(&self, name: &str, part: &PackagePart) -> Result<(), String> {
-        let source = source_of(name).unwrap_or_default();
-        for relation in &part.relations {
-            let target = resolve(&source, &relation.target);
-            let is_here = !relation.is_external && !relation.target.starts_with('#');
-            if is_here && !self.is_as_expected(&target, &relation.kind) {
-                return Err(format!(
-                    "the spreadsheet has the wrong type for its part `{target}`"
-                ));
-            }
-        }
-        Ok(())
+        let mut external = part
+            .relations
+            .iter()
+            .filter(|relation| relation.is_external);
+        ensure!(
+            external.all(|relation| relation.kind.ends_with("/hyperlink")),
+            "`{name}` in the spreadsheet refers to an external file"
+        );
+        targets(name, part).try_for_each(|(target, _)| self.require(&target))
     }
 
     /// Returns whether a part has the relationship and the content type of its root element.
@@ -275,15 +247,16 @@ impl Package {
         match (of_root, of_kind) {
             (None, None) => true,
             (Some(one), Some(other)) if one == other => {
-                let content = self.content_type(target);
-                content.and_then(|content| content.strip_prefix(CONTENT)) == Some(one.2)
+                let types = self.parts.get(TYPES).map(|part| part.types.iter());
+                let content = types.and_then(|mut types| types.find(|(name, _)| name == target));
+                content.and_then(|(_, kind)| kind.strip_prefix(CONTENT)) == Some(one.2)
             }
             _ => false,
         }
     }
 
     /// Checks that texts and formats are where all readers look for them: some go by the name, others by the reference.
-    fn check_places(&self, book: &str) -> Result<(), String> {
+    fn check_places(&self, book: &str) -> Result<()> {
         for (root, kind, place) in [
             ("sst", "/sharedstrings", "xl/sharedstrings.xml"),
             ("styleSheet", "/styles", "xl/styles.xml"),
@@ -295,33 +268,38 @@ impl Package {
             let targets = found
                 .clone()
                 .map(|relation| resolve(book, &relation.target));
-            if names.chain(targets).any(|name| name != place) {
-                return Err(format!(
-                    "the spreadsheet has its `{root}` in another place than `{place}`"
-                ));
-            }
-            if self.parts.contains_key(place) && found.next().is_none() {
-                return Err(format!("nothing in the spreadsheet refers to `{place}`"));
-            }
+            ensure!(
+                names.chain(targets).all(|name| name == place),
+                "the spreadsheet has its `{root}` in another place than `{place}`"
+            );
+            ensure!(
+                !self.parts.contains_key(place) || found.next().is_some(),
+                "nothing in the spreadsheet refers to `{place}`"
+            );
         }
         Ok(())
     }
 }
 
-/// Rejects defined names that are formulas. Those for filters and printed titles are plain references.
-fn check_name(name: &str, definition: &str) -> Result<(), String> {
-    let is_reference = definition.split_once('!').is_some_and(|(_, cells)| {
-        let is_cell = |letter: char| letter.is_ascii_alphanumeric() || "$:".contains(letter);
-        cells.chars().all(is_cell)
-    });
-    let is_usual = name.starts_with("_xlnm.") || is_reference;
-    if is_usual && !definition.contains(['(', '|', '[']) {
-        return Ok(());
-    }
-    Err(format!(
-        "the spreadsheet defines the name `{}` as a formula",
-        text::brief(name)
-    ))
+/// Returns whether a defined name is no formula. Those for filters and printed titles are plain references.
+fn is_reference(name: &str, definition: &str) -> bool {
+    let is_cell = |letter: char| letter.is_ascii_alphanumeric() || "$:".contains(letter);
+    let cells = definition.split_once('!').map(|(_, cells)| cells);
+    let is_usual =
+        name.starts_with("_xlnm.") || cells.is_some_and(|cells| cells.chars().all(is_cell));
+    is_usual && !definition.contains(['(', '|', '['])
+}
+
+/// Returns the parts that the part `name` refers to, without links to elsewhere and to places in the workbook.
+fn targets<'a>(
+    name: &str,
+    part: &'a PackagePart,
+) -> impl Iterator<Item = (String, &'a Relation)> + use<'a> {
+    let source = source_of(name).unwrap_or_default();
+    let relations = part.relations.iter();
+    let inside =
+        relations.filter(|relation| !relation.is_external && !relation.target.starts_with('#'));
+    inside.map(move |relation| (resolve(&source, &relation.target), relation))
 }
 
 /// Returns the part with the relationships of `part`.
@@ -398,7 +376,7 @@ mod tests {
             ("_xlnm.Print_Titles", "'Batches 2'!$1:$1,Batches!$A:$B"),
             ("mine", "Batches!$A$1"),
         ] {
-            assert_eq!(check_name(name, definition), Ok(()), "{definition}");
+            assert!(is_reference(name, definition), "{definition}");
         }
         for (name, definition) in [
             ("mine", "1+1"),
@@ -408,7 +386,7 @@ mod tests {
             ("mine", "[1]Sheet1!$A$1"),
             ("Auto_Open", "Macro1!$A$1+1"),
         ] {
-            assert!(check_name(name, definition).is_err(), "{definition}");
+            assert!(!is_reference(name, definition), "{definition}");
         }
     }
 }

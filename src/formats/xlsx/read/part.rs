@@ -6,11 +6,13 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+
+use super::attributes::is_number;
 use super::cell_value::{CellType, SharedTexts, SheetCell, plain_text, push_plain};
 use super::markup::cell_at;
 use super::usual::{self, UsualCell};
-use super::values;
-use super::xml::{XmlEvent, XmlReader, too_large};
+use super::xml::{XmlEvent, XmlReader, check_size};
 
 /// The largest table of shared texts, and the largest other part except sheets.
 const TEXTS: u64 = 512 << 20;
@@ -102,13 +104,11 @@ impl Budget {
     }
 
     /// Unpacks a part that is not XML, for its checksum.
-    pub(super) fn skip(&mut self, part: impl Read, name: &str) -> Result<PackagePart, String> {
+    pub(super) fn skip(&mut self, part: impl Read, name: &str) -> Result<PackagePart> {
         let limit = self.max_bytes(name);
         let size = io::copy(&mut part.take(limit + 1), &mut io::sink());
-        let size = size.map_err(|error| format!("cannot be unpacked: {error}"))?;
-        if size > limit {
-            return Err(too_large(limit));
-        }
+        let size = size.map_err(|error| anyhow!("cannot be unpacked: {error}"))?;
+        check_size(size, limit)?;
         self.bytes = self.bytes.saturating_sub(size);
         Ok(PackagePart::default())
     }
@@ -154,21 +154,14 @@ pub(super) struct PartReader<'a, R> {
 
 impl<'a, R: Read> PartReader<'a, R> {
     /// Starts to read the part `name`, which says to have this size.
-    pub(super) fn new(
-        part: R,
-        name: &str,
-        size: u64,
-        budget: &'a mut Budget,
-    ) -> Result<Self, String> {
+    pub(super) fn new(part: R, name: &str, size: u64, budget: &'a mut Budget) -> Result<Self> {
         let is_sheet = is_sheet(name);
         let max_bytes = if name.ends_with("sharedstrings.xml") {
             TEXTS
         } else {
             budget.max_bytes(name)
         };
-        if size > max_bytes {
-            return Err(too_large(max_bytes));
-        }
+        check_size(size, max_bytes)?;
         let max_text = if is_sheet { CELL } else { max_bytes };
         Ok(Self {
             xml: XmlReader::new(part, max_bytes, (max_text, "a cell")),
@@ -189,14 +182,14 @@ impl<'a, R: Read> PartReader<'a, R> {
     }
 
     /// Reads to the end; returns what the tags say.
-    pub(super) fn finish(mut self) -> Result<PackagePart, String> {
+    pub(super) fn finish(mut self) -> Result<PackagePart> {
         while self.next_cell()?.is_some() {}
         self.budget.bytes = self.budget.bytes.saturating_sub(self.xml.bytes);
         Ok(self.part)
     }
 
     /// Returns the next cell of a sheet; `None` at the end of the part.
-    pub(super) fn next_cell(&mut self) -> Result<Option<SheetCell<'_>>, String> {
+    pub(super) fn next_cell(&mut self) -> Result<Option<SheetCell<'_>>> {
         let cell = loop {
             if self.xml.is_in_row()
                 && let Some(usual) = self.usual_cell()?
@@ -221,14 +214,10 @@ impl<'a, R: Read> PartReader<'a, R> {
                         self.text.push_str(&self.xml.text(event));
                     }
                 }
-                XmlEvent::Comment | XmlEvent::Instruction => {
-                    if self.text_of != TextOf::Nothing {
-                        return Err(
-                            "has a comment inside a value: some programs stop reading there"
-                                .to_owned(),
-                        );
-                    }
-                }
+                XmlEvent::Comment | XmlEvent::Instruction => ensure!(
+                    self.text_of == TextOf::Nothing,
+                    "has a comment inside a value: some programs stop reading there"
+                ),
                 XmlEvent::Done => return Ok(None),
             }
             self.check_cell_size()?;
@@ -238,7 +227,7 @@ impl<'a, R: Read> PartReader<'a, R> {
     }
 
     /// Recognises the next cell, if it is in the usual notation; passes over the tags of rows before it.
-    fn usual_cell(&mut self) -> Result<Option<UsualCell>, String> {
+    fn usual_cell(&mut self) -> Result<Option<UsualCell>> {
         loop {
             let rest = self.xml.rest();
             if let Some(cell) = UsualCell::parse(rest).filter(|cell| cell.length as u64 <= CELL) {
@@ -257,23 +246,20 @@ impl<'a, R: Read> PartReader<'a, R> {
     }
 
     /// Starts a row with this number; without one, it is the row after the last.
-    fn start_row(&mut self, number: Option<u32>) -> Result<(), String> {
+    fn start_row(&mut self, number: Option<u32>) -> Result<()> {
         let row = number.unwrap_or(self.row.saturating_add(1));
-        if row <= self.row {
-            return Err("has repeated or unordered rows".to_owned());
-        }
+        ensure!(row > self.row, "has repeated or unordered rows");
         (self.row, self.column) = (row, 0);
         self.start_measure();
         Ok(())
     }
 
     /// Starts a cell; without a place, it is the one after the last. Returns its place.
-    fn start_cell(&mut self, place: Option<(u32, u32)>, format: u32) -> Result<(u32, u32), String> {
+    fn start_cell(&mut self, place: Option<(u32, u32)>, format: u32) -> Result<(u32, u32)> {
         let place = place.unwrap_or((self.row.saturating_sub(1), self.column));
         // Some readers go by its own reference, others by that of the row.
-        if place.0.checked_add(1) != Some(self.row) {
-            return Err("has a cell that belongs to another row".to_owned());
-        }
+        let is_in_row = place.0.checked_add(1) == Some(self.row);
+        ensure!(is_in_row, "has a cell that belongs to another row");
         self.column = place.1.saturating_add(1);
         self.part.last_format = self.part.last_format.max(Some(format));
         self.start_measure();
@@ -284,36 +270,32 @@ impl<'a, R: Read> PartReader<'a, R> {
         self.cell_start = self.cell_start.map(|_| self.xml.position());
     }
 
-    fn check_cell_size(&self) -> Result<(), String> {
-        match self.cell_start {
-            Some(start) if self.xml.position() - start > CELL => {
-                Err(format!("has a cell of more than {} MiB", CELL >> 20))
-            }
-            _ => Ok(()),
-        }
+    fn check_cell_size(&self) -> Result<()> {
+        let size = self.cell_start.map(|start| self.xml.position() - start);
+        let is_small = size.is_none_or(|size| size <= CELL);
+        ensure!(is_small, "has a cell of more than {} MiB", CELL >> 20);
+        Ok(())
     }
 
-    fn take_memory(&mut self, size: usize) -> Result<(), String> {
+    fn take_memory(&mut self, size: usize) -> Result<()> {
         let rest = self.budget.memory.checked_sub(size + EACH_KEPT);
-        self.budget.memory = rest.ok_or("has too many links or references")?;
+        self.budget.memory = rest.context("has too many links or references")?;
         Ok(())
     }
 
     /// Handles a start tag.
-    fn start(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Result<()> {
         let xml = &self.xml;
         let name = xml.name();
         if self.part.root.is_empty() {
             self.part.root = String::from_utf8_lossy(name).into_owned();
         }
         match (self.part.root.as_str(), name) {
-            ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => {
-                Err("has a formula".to_owned())
-            }
+            ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => bail!("has a formula"),
             ("worksheet", b"row") if xml.check.is_own() => {
                 let number = xml.attribute("r");
                 let number = number.map(|number| row_number(&number));
-                let number = number.map(|number| number.ok_or("has a row without a number"));
+                let number = number.map(|number| number.context("has a row without a number"));
                 self.start_row(number.transpose()?)
             }
             ("worksheet", b"c") if xml.check.is_own() => self.open_cell(),
@@ -326,14 +308,14 @@ impl<'a, R: Read> PartReader<'a, R> {
                 self.start_piece()
             }
             ("worksheet", _) if self.cell.is_some() && self.plain_pieces.is_none() => {
-                Err("has a cell with an unknown element".to_owned())
+                bail!("has a cell with an unknown element")
             }
             _ => self.keep_tag(),
         }
     }
 
     /// Starts a cell, and rejects unknown types and results of formulas.
-    fn open_cell(&mut self) -> Result<(), String> {
+    fn open_cell(&mut self) -> Result<()> {
         let mut cell = SheetCell::default();
         let mut place = None;
         for (name, value) in self.xml.attributes() {
@@ -347,17 +329,17 @@ impl<'a, R: Read> PartReader<'a, R> {
                         "e" => CellType::Error,
                         "s" => CellType::Shared,
                         "inlineStr" => CellType::Text,
-                        "str" => return Err("has the result of a formula".to_owned()),
-                        _ => return Err("has a cell of an unknown type".to_owned()),
+                        "str" => bail!("has the result of a formula"),
+                        _ => bail!("has a cell of an unknown type"),
                     }
                 }
                 b"r" => {
                     let found = cell_at(value).filter(|_| !value.contains('$'));
-                    place = Some(found.ok_or("has a cell that belongs to another row")?);
+                    place = Some(found.context("has a cell that belongs to another row")?);
                 }
                 b"s" => {
                     let format = value.parse().ok();
-                    cell.format = format.ok_or("has a cell without a format")?;
+                    cell.format = format.context("has a cell without a format")?;
                 }
                 _ => {}
             }
@@ -369,24 +351,24 @@ impl<'a, R: Read> PartReader<'a, R> {
     }
 
     /// Starts the text of a cell, or a shared one.
-    fn start_text(&mut self) -> Result<(), String> {
+    fn start_text(&mut self) -> Result<()> {
         let is_text = |cell: &SheetCell<'_>| cell.kind == CellType::Text;
-        if self.xml.name() == b"is" && !self.cell.as_ref().is_some_and(is_text) {
-            return Err("has text in a cell of another type".to_owned());
-        }
+        let is_right = self.xml.name() == b"si" || self.cell.as_ref().is_some_and(is_text);
+        ensure!(is_right, "has text in a cell of another type");
         self.plain_pieces = Some(0);
         (self.in_run, self.in_phonetic) = (false, false);
         self.text.clear();
-        if self.part.texts.len() as u64 * EACH_TEXT + self.xml.bytes > TEXTS
-            && self.part.root == "sst"
-        {
-            return Err(too_large(TEXTS));
+        if self.part.root == "sst" {
+            check_size(
+                self.part.texts.len() as u64 * EACH_TEXT + self.xml.bytes,
+                TEXTS,
+            )?;
         }
         Ok(())
     }
 
     /// Starts a piece of a text. Rejects several pieces without formats: readers take different ones.
-    fn start_piece(&mut self) -> Result<(), String> {
+    fn start_piece(&mut self) -> Result<()> {
         match self.xml.name() {
             b"r" => self.in_run = true,
             b"rPh" => (self.in_run, self.in_phonetic) = (true, true),
@@ -401,17 +383,15 @@ impl<'a, R: Read> PartReader<'a, R> {
                 }
             }
         }
-        if self.plain_pieces > Some(1) {
-            return Err("has a text in several parts".to_owned());
-        }
+        ensure!(self.plain_pieces <= Some(1), "has a text in several parts");
         Ok(())
     }
 
     /// Keeps what a tag says about the workbook.
-    fn keep_tag(&mut self) -> Result<(), String> {
+    fn keep_tag(&mut self) -> Result<()> {
         let xml = &self.xml;
         let get = |name: &str| xml.attribute(name);
-        let text = |name: &str| get(name).ok_or_else(|| format!("lacks an attribute `{name}`"));
+        let text = |name: &str| get(name).with_context(|| format!("lacks an attribute `{name}`"));
         let number = |name: &str| get(name).and_then(|number| number.parse().ok());
         let part = &mut self.part;
         match (part.root.as_str(), xml.name()) {
@@ -432,7 +412,7 @@ impl<'a, R: Read> PartReader<'a, R> {
             }
             // Some readers would not know them yet.
             ("styleSheet", b"numFmts") if !part.formats.is_empty() => {
-                return Err("has number formats after those of cells".to_owned());
+                bail!("has number formats after those of cells");
             }
             ("styleSheet", b"numFmt") if xml.check.is_own() => {
                 if let Some(id) = number("numFmtId") {
@@ -477,7 +457,7 @@ impl<'a, R: Read> PartReader<'a, R> {
     }
 
     /// Handles an end tag; returns the cell that ends there.
-    fn end(&mut self) -> Result<Option<SheetCell<'static>>, String> {
+    fn end(&mut self) -> Result<Option<SheetCell<'static>>> {
         match std::mem::take(&mut self.text_of) {
             TextOf::Nothing => {}
             TextOf::Value => self.end_value()?,
@@ -510,13 +490,12 @@ impl<'a, R: Read> PartReader<'a, R> {
     }
 
     /// Checks the value of a cell.
-    fn end_value(&mut self) -> Result<(), String> {
+    fn end_value(&mut self) -> Result<()> {
         match self.cell.as_ref().map(|cell| cell.kind) {
             Some(CellType::Number) => {
                 let number = self.text.trim();
-                if !self.text.is_empty() && !values::is_number(number) {
-                    return Err("has a number that is not one".to_owned());
-                }
+                let is_number = self.text.is_empty() || is_number(number);
+                ensure!(is_number, "has a number that is not one");
                 if number.len() < self.text.len() {
                     self.text = number.to_owned();
                 }
@@ -561,7 +540,7 @@ mod tests {
     type TestCell = ((u32, u32), String);
 
     /// Reads the part `name`: the places and texts of its cells, and what its tags say.
-    fn read(name: &str, text: &str) -> Result<(Vec<TestCell>, PackagePart), String> {
+    fn read(name: &str, text: &str) -> Result<(Vec<TestCell>, PackagePart)> {
         let mut budget = Budget::default();
         let size = text.len() as u64;
         let mut reader = PartReader::new(Slow(text.as_bytes()), name, size, &mut budget)?;
@@ -614,13 +593,9 @@ mod tests {
                 None,
             ),
         ] {
-            let found = read(SHEET, &inside).err();
-            assert_eq!(
-                found,
-                why.map(|why| format!("has {why}")),
-                "{}",
-                &inside[..120]
-            );
+            let found = read(SHEET, &inside).err().map(|error| error.to_string());
+            let why = why.map(|why| format!("has {why}"));
+            assert_eq!(found, why, "{}", &inside[..120]);
         }
     }
 
@@ -643,7 +618,10 @@ mod tests {
 
     #[test]
     fn rows_ascend_and_contain_their_own_cells() {
-        let check = |rows: &str| read(SHEET, &sheet(rows)).map(|(cells, _)| cells.len());
+        let count = |rows: &str| {
+            let read = read(SHEET, &sheet(rows)).ok();
+            read.map(|(cells, _)| cells.len())
+        };
         let cell = |place: &str| format!("<c r=\"{place}\"><v>1</v></c>");
         let spaced = |place: &str| format!("<c  r=\"{place}\"><v>1</v></c>");
         for cell in [cell, spaced] {
@@ -657,7 +635,7 @@ mod tests {
                 ["", ""],
                 [" r=\"1\" ht=\"9\"", ""],
             ] {
-                assert_eq!(check(&rows(numbers)), Ok(2), "{numbers:?}");
+                assert_eq!(count(&rows(numbers)), Some(2), "{numbers:?}");
             }
             for numbers in [
                 [" r=\"1\"", " r=\"1\""],
@@ -671,14 +649,14 @@ mod tests {
                 [" r=\"1\"", " r=\"2.0\""],
                 [" r=\"1\"", " r=\"\""],
             ] {
-                assert!(check(&rows(numbers)).is_err(), "{numbers:?}");
+                assert_eq!(count(&rows(numbers)), None, "{numbers:?}");
             }
         }
         let skipped = format!("<row r=\"2\"/><row>{}</row><row r=\"7\"/>", cell("A3"));
-        assert_eq!(check(&skipped), Ok(1));
-        assert!(check("<row r=\"2\"/><row r=\"2\"/>").is_err());
-        assert!(check("<row><c r=\"A\"/></row>").is_err());
-        assert_eq!(check("<row><c/><c r=\"B1\"/></row>"), Ok(2));
+        assert_eq!(count(&skipped), Some(1));
+        assert_eq!(count("<row r=\"2\"/><row r=\"2\"/>"), None);
+        assert_eq!(count("<row><c r=\"A\"/></row>"), None);
+        assert_eq!(count("<row><c/><c r=\"B1\"/></row>"), Some(2));
     }
 
     #[test]
@@ -729,6 +707,7 @@ mod tests {
         ] {
             let found = read(SHEET, &sheet(&format!("<row>{cell}</row>")));
             let found = found.map(|(cells, _)| cells[0].1.clone());
+            let found = found.map_err(|error| error.to_string());
             let expected = expected.map(str::to_owned);
             let expected = expected.map_err(|why| format!("has {why}"));
             assert_eq!(found, expected, "{cell}");
@@ -772,7 +751,7 @@ mod tests {
         let mut budget = Budget::default();
         let too_large = PartReader::new(text.as_bytes(), "a.xml", PART + 1, &mut budget);
         let why = too_large.err().expect("too large");
-        assert_eq!(why, "unpacks to more than 64 MiB");
+        assert_eq!(why.to_string(), "unpacks to more than 64 MiB");
         budget.bytes = 100;
         let sheet = sheet(&" ".repeat(200));
         let reader = PartReader::new(sheet.as_bytes(), SHEET, 0, &mut budget).expect("unknown");

@@ -1,10 +1,11 @@
 //! Checks that a part is well-formed XML, and has what readers look for only in its usual places.
 
+use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, NaiveDate};
 
+use super::attributes;
 use super::markup::{Attribute, character, find_attributes};
 use super::structure::{Structure, local};
-use super::{values, vocabulary};
 
 /// The deepest nesting of elements.
 const DEPTH: usize = 256;
@@ -69,7 +70,7 @@ impl WellFormed {
     }
 
     /// Checks text between tags: each `&` must start a valid reference.
-    pub(super) fn text(&self, bytes: &[u8]) -> Result<(), String> {
+    pub(super) fn text(&self, bytes: &[u8]) -> Result<()> {
         const MARK: &[u8] = "\u{feff}".as_bytes();
         let Some(&element) = self.open.last() else {
             let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
@@ -83,8 +84,8 @@ impl WellFormed {
     }
 
     /// Checks an end tag with this name; `None` if it is that of the element.
-    pub(super) fn end(&mut self, name: Option<&[u8]>) -> Result<(), String> {
-        let start = self.open.pop().ok_or_else(broken)?;
+    pub(super) fn end(&mut self, name: Option<&[u8]>) -> Result<()> {
+        let start = self.open.pop().context(BROKEN)?;
         let is_same = name.is_none_or(|name| self.names[start..] == *name.trim_ascii_end());
         self.names.truncate(start);
         self.set_in_row();
@@ -92,12 +93,12 @@ impl WellFormed {
     }
 
     /// Checks a start tag, without its `<`, `>` and `/>`.
-    pub(super) fn start(&mut self, tag: &[u8]) -> Result<(), String> {
-        self.check(tag).ok_or_else(broken)?;
-        if self.has_unknown {
-            let why = "has an element, an attribute or a value that an export never has there";
-            return Err(why.to_owned());
-        }
+    pub(super) fn start(&mut self, tag: &[u8]) -> Result<()> {
+        self.check(tag).context(BROKEN)?;
+        ensure!(
+            !self.has_unknown,
+            "has an element, an attribute or a value that an export never has there"
+        );
         Ok(())
     }
 
@@ -118,7 +119,7 @@ impl WellFormed {
                 return None;
             }
             if let Some(prefix) = name.strip_prefix(b"xmlns:") {
-                if !values::is_namespace(attribute.value(tag)) {
+                if !attributes::is_namespace(attribute.value(tag)) {
                     return None;
                 }
                 self.has_unknown |= !declare(&mut self.prefixes, prefix, attribute.value(tag));
@@ -143,7 +144,7 @@ impl WellFormed {
         if self.kind == PartKind::Spreadsheet && !name.contains(&b':') {
             let is_known = |attribute: &Attribute| {
                 let (attribute, value) = (attribute.name(tag), attribute.value(tag));
-                vocabulary::is_attribute(attribute) && values::is_sound(name, attribute, value)
+                attributes::is_known(attribute) && attributes::is_sound(name, attribute, value)
             };
             self.has_unknown |= !self.attributes.iter().all(is_known);
         }
@@ -190,7 +191,7 @@ impl WellFormed {
                 b"dyDescent" => true,
                 local => {
                     !has_prefix
-                        || self.kind == PartKind::Spreadsheet && !vocabulary::is_attribute(local)
+                        || self.kind == PartKind::Spreadsheet && !attributes::is_known(local)
                 }
             };
             is_sound.then_some(())?;
@@ -204,7 +205,7 @@ impl WellFormed {
     }
 
     /// Checks an instruction, without its `<?` and `?>`. A workbook may only have the XML declaration, with UTF-8.
-    pub(super) fn instruction(&self, text: &[u8]) -> Result<(), String> {
+    pub(super) fn instruction(&self, text: &[u8]) -> Result<()> {
         expect(text.starts_with(b"xml "))?;
         let mut attributes = Vec::new();
         let is_read = find_attributes(text, &mut attributes).is_some();
@@ -226,12 +227,10 @@ impl WellFormed {
     }
 }
 
-pub(super) fn broken() -> String {
-    "is not well-formed XML".to_owned()
-}
+pub(super) const BROKEN: &str = "is not well-formed XML";
 
-pub(super) fn expect(is_sound: bool) -> Result<(), String> {
-    is_sound.then_some(()).ok_or_else(broken)
+pub(super) fn expect(is_sound: bool) -> Result<()> {
+    is_sound.then_some(()).context(BROKEN)
 }
 
 /// Returns whether the document properties may contain this date.
@@ -305,10 +304,15 @@ fn check_namespaces(root: &[u8], tag: &[u8], attributes: &[Attribute]) -> Option
 mod tests {
     use crate::formats::xlsx::read::xml::{XmlEvent, XmlReader};
 
-    fn check(text: &[u8]) -> Result<(), String> {
+    fn is_sound(text: &[u8]) -> bool {
         let mut part = XmlReader::new(text, u64::MAX, (u64::MAX, "a text"));
-        while part.next()? != XmlEvent::Done {}
-        Ok(())
+        loop {
+            match part.next() {
+                Ok(XmlEvent::Done) => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
     }
 
     #[test]
@@ -320,7 +324,7 @@ mod tests {
             "<x:worksheet xmlns:x=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><x:sheetData><x:row><x:c><x:v>1</x:v></x:c></x:row></x:sheetData></x:worksheet>",
             "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><hyperlinks><hyperlink xmlns:s=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships\" s:id=\"rId1\"/></hyperlinks></worksheet>",
         ] {
-            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
+            assert!(is_sound(text.as_bytes()), "{text}");
         }
         for text in [
             "",
@@ -363,7 +367,7 @@ mod tests {
             "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\" xmlns:y=\"urn:y\"><Relationship y:Target=\"a\"/></Relationships>",
             "<workbook xmlns=\"http://example.org\"/>",
         ] {
-            assert!(check(text.as_bytes()).is_err(), "{text}");
+            assert!(!is_sound(text.as_bytes()), "{text}");
         }
         for text in [
             &b"<a>\xc3</a>"[..],
@@ -371,7 +375,7 @@ mod tests {
             b"<a>\xff</a>",
             b"\xff\xfe<\0a\0",
         ] {
-            assert!(check(text).is_err(), "{text:?}");
+            assert!(!is_sound(text), "{text:?}");
         }
     }
 }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::ops::Range;
 
+use anyhow::{Result, anyhow, bail, ensure};
 use memchr::{memchr, memchr3, memmem};
 
 use super::markup;
 use super::structure::local;
-use super::wellformed::{WellFormed, broken, expect};
+use super::wellformed::{BROKEN, WellFormed, expect};
 
 /// The number of bytes to unpack at once.
 const BUFFER: usize = 256 << 10;
@@ -70,7 +71,7 @@ impl<R: Read> XmlReader<R> {
     }
 
     /// Returns what is next.
-    pub(super) fn next(&mut self) -> Result<XmlEvent, String> {
+    pub(super) fn next(&mut self) -> Result<XmlEvent> {
         if std::mem::take(&mut self.is_whole) {
             return self.check.end(None).map(|()| XmlEvent::End);
         }
@@ -104,7 +105,7 @@ impl<R: Read> XmlReader<R> {
     }
 
     /// Finds what is next, the lengths of its brackets, and its length; `None` if it does not end in what was unpacked.
-    fn find(&self) -> Result<Option<(XmlEvent, [usize; 2], usize)>, String> {
+    fn find(&self) -> Result<Option<(XmlEvent, [usize; 2], usize)>> {
         let rest = self.rest();
         let until = |event: XmlEvent, start: &str, end: &str| {
             let (before, after) = (start.len(), end.len());
@@ -117,12 +118,11 @@ impl<R: Read> XmlReader<R> {
             [b'<', b'!', b'-', b'-', ..] => until(XmlEvent::Comment, "<!--", "-->"),
             _ if rest.starts_with(b"<![CDATA[") => until(XmlEvent::Cdata, "<![CDATA[", "]]>"),
             [b'<', b'!', ..] if rest.len() < 9 && !self.is_at_end => None,
-            [b'<', b'!', ..] => return Err("declares entities".to_owned()),
+            [b'<', b'!', ..] => bail!("declares entities"),
             [b'<', ..] => {
                 let length = tag_length(rest);
-                if length.unwrap_or(rest.len()) > TAG {
-                    return Err(format!("has a tag of more than {} KiB", TAG >> 10));
-                }
+                let is_short = length.unwrap_or(rest.len()) <= TAG;
+                ensure!(is_short, "has a tag of more than {} KiB", TAG >> 10);
                 length.map(|length| match rest[1] {
                     b'/' => (XmlEvent::End, [2, 1], length),
                     _ => (XmlEvent::Start, [1, 1], length),
@@ -137,30 +137,27 @@ impl<R: Read> XmlReader<R> {
     }
 
     /// Unpacks more.
-    pub(super) fn fill(&mut self) -> Result<(), String> {
+    pub(super) fn fill(&mut self) -> Result<()> {
         self.buffer.drain(..self.start);
         self.valid -= self.start;
         self.start = 0;
         let before = self.buffer.len();
         let (max, what) = self.max_text;
-        if before as u64 > max {
-            return Err(format!("has {what} of more than {} MiB", max >> 20));
-        }
+        let is_short = before as u64 <= max;
+        ensure!(is_short, "has {what} of more than {} MiB", max >> 20);
         // Twice as many for a long text, which is searched from its start each time.
         let room = BUFFER.max(before);
         let read = self.part.by_ref().take(room as u64);
         let read = { read }.read_to_end(&mut self.buffer);
-        let length = read.map_err(|error| format!("cannot be unpacked: {error}"))?;
+        let length = read.map_err(|error| anyhow!("cannot be unpacked: {error}"))?;
         self.is_at_end = length < room;
         self.bytes += length as u64;
-        if self.bytes > self.max_bytes {
-            return Err(too_large(self.max_bytes));
-        }
+        check_size(self.bytes, self.max_bytes)?;
         self.check_characters(before)
     }
 
     /// Checks the bytes after the first `before` ones.
-    fn check_characters(&mut self, before: usize) -> Result<(), String> {
+    fn check_characters(&mut self, before: usize) -> Result<()> {
         let is_foreign = |byte: &u8| *byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
         // Without an early end, many bytes are compared at once.
         let has_foreign =
@@ -168,7 +165,7 @@ impl<R: Read> XmlReader<R> {
         expect(!self.buffer[before..].chunks(4096).any(has_foreign))?;
         match std::str::from_utf8(&self.buffer[self.valid..]) {
             Ok(text) => self.valid += text.len(),
-            Err(error) if error.error_len().is_some() => return Err(broken()),
+            Err(error) if error.error_len().is_some() => bail!(BROKEN),
             Err(error) => self.valid += error.valid_up_to(),
         }
         Ok(())
@@ -229,9 +226,10 @@ impl<R: Read> XmlReader<R> {
     }
 }
 
-/// Says that a part is larger than `limit`.
-pub(super) fn too_large(limit: u64) -> String {
-    format!("unpacks to more than {} MiB", limit >> 20)
+/// Checks that a part of this size is not larger than `limit`.
+pub(super) fn check_size(size: u64, limit: u64) -> Result<()> {
+    ensure!(size <= limit, "unpacks to more than {} MiB", limit >> 20);
+    Ok(())
 }
 
 /// Returns the length of the tag at the start of `bytes`. Its values may contain brackets.

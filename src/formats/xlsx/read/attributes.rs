@@ -1,5 +1,5 @@
-//! The attributes of SpreadsheetML (ECMA-376, part 1, section 18): other programs refuse a workbook with an unknown
-//! one.
+//! The attributes of SpreadsheetML (ECMA-376, part 1, section 18), and those of their values that other programs parse:
+//! they refuse a workbook with an unknown attribute, or with a wrong value.
 
 /// The names of more than one letter in workbooks, sheets, styles and shared strings, sorted.
 #[rustfmt::skip]
@@ -55,8 +55,30 @@ const NAMES: &[&str] = &[
     "zoomScaleNormal", "zoomScalePageLayoutView", "zoomScaleSheetLayoutView", "zoomToFit",
 ];
 
+/// Attributes that are numbers in every element, sorted.
+#[rustfmt::skip]
+const NUMBERS: &[&str] = &[
+    "activeTab", "baseColWidth", "borderId", "builtinId", "calcId", "count", "defaultColWidth",
+    "defaultRowHeight", "defaultThemeVersion", "fillId", "firstSheet", "fitToHeight", "fitToWidth", "fontId",
+    "horizontalDpi", "ht", "indent", "indexed", "localSheetId", "numFmtId", "outlineLevelCol",
+    "outlineLevelRow", "paperSize", "sheetId", "tabRatio", "textRotation", "theme", "tint", "uniqueCount",
+    "verticalDpi", "width", "windowHeight", "windowWidth", "workbookViewId", "xSplit", "xWindow", "xfId",
+    "ySplit", "yWindow", "zoomScale", "zoomScaleNormal",
+];
+
+const BOOLEAN: &str = "0 1 false true";
+const HORIZONTAL: &str = "general left center right fill justify centerContinuous distributed";
+const VERTICAL: &str = "top center bottom justify distributed";
+const ORIENTATION: &str = "default portrait landscape";
+const PANE: &str = "bottomRight topRight bottomLeft topLeft";
+const STATE: &str = "split frozen frozenSplit visible hidden veryHidden";
+const PATTERN: &str = "none solid mediumGray darkGray lightGray darkHorizontal darkVertical darkDown darkUp \
+    darkGrid darkTrellis lightHorizontal lightVertical lightDown lightUp lightGrid lightTrellis gray125 gray0625";
+const LINE: &str = "none thin medium dashed dotted thick double hair mediumDashed dashDot mediumDashDot \
+    dashDotDot mediumDashDotDot slantDashDot";
+
 /// Returns whether SpreadsheetML has an attribute with this name. Those of other vocabularies have a prefix.
-pub(super) fn is_attribute(name: &[u8]) -> bool {
+pub(super) fn is_known(name: &[u8]) -> bool {
     match name {
         [letter] => b"rst".contains(letter),
         _ if name.contains(&b':') => true,
@@ -66,9 +88,96 @@ pub(super) fn is_attribute(name: &[u8]) -> bool {
     }
 }
 
+/// Returns whether the attribute `name` of an element may have this value. Most attributes may have any.
+pub(super) fn is_sound(element: &[u8], name: &[u8], value: &[u8]) -> bool {
+    let Ok(value) = std::str::from_utf8(value) else {
+        return false;
+    };
+    match (element, name) {
+        // Checked when they are read.
+        (b"c", _) => true,
+        (b"col", b"min" | b"max") | (b"pageMargins", _) | (b"sz" | b"family", b"val") => {
+            is_number(value)
+        }
+        (_, b"horizontal") => is_one_of(value, HORIZONTAL),
+        (_, b"vertical") => is_one_of(value, VERTICAL),
+        (_, b"orientation") => is_one_of(value, ORIENTATION),
+        (_, b"activePane" | b"pane") => is_one_of(value, PANE),
+        (_, b"date1904") => is_one_of(value, BOOLEAN),
+        (_, b"state") => is_one_of(value, STATE),
+        (_, b"patternType") => is_one_of(value, PATTERN),
+        (b"left" | b"right" | b"top" | b"bottom" | b"diagonal", b"style") => is_one_of(value, LINE),
+        (_, b"rgb") => {
+            matches!(value.len(), 6 | 8) && value.bytes().all(|byte| byte.is_ascii_hexdigit())
+        }
+        (_, b"activeCell" | b"topLeftCell" | b"sqref") => {
+            let is_reference = |byte: u8| byte.is_ascii_alphanumeric() || b"$: ".contains(&byte);
+            value.bytes().all(is_reference)
+        }
+        _ => {
+            let is_numeric = NUMBERS
+                .binary_search_by(|known| known.as_bytes().cmp(name))
+                .is_ok();
+            !is_numeric || is_number(value)
+        }
+    }
+}
+
+/// Returns whether programs read `value` as a number.
+pub(super) fn is_number(value: &str) -> bool {
+    // `inf` and `NaN` are not numbers in a workbook.
+    value.ends_with(|letter: char| letter.is_ascii_digit()) && value.parse::<f64>().is_ok()
+}
+
+fn is_one_of(value: &str, choices: &str) -> bool {
+    choices
+        .split_ascii_whitespace()
+        .any(|choice| choice == value)
+}
+
+/// Returns whether `value` may be the name of a namespace: braces mark one in programs that read it.
+pub(super) fn is_namespace(value: &[u8]) -> bool {
+    !value.iter().any(|byte| b"{}<>\"\\^`| ".contains(byte))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_checked_where_other_programs_parse_them() {
+        assert!(NUMBERS.is_sorted(), "they are searched in order");
+        for (element, name, value, expected) in [
+            ("col", "width", "23.28515625", true),
+            ("col", "width", "23.28515+25", false),
+            ("col", "min", "q", false),
+            ("row", "ht", "1e2", true),
+            ("workbookPr", "defaultThemeVersion", "1242q6", false),
+            ("sheetFormatPr", "defaultRowHeight", "inf", false),
+            ("alignment", "horizontal", "centerContinuous", true),
+            ("alignment", "horizontal", "luft", false),
+            ("workbookPr", "date1904", "false", true),
+            ("workbookPr", "date1904", "on", false),
+            ("workbookPr", "date1904", " 1 ", false),
+            ("pane", "state", "frozen", true),
+            ("sheet", "state", "veryHidden", true),
+            ("pane", "activePane", "bottomRighu", false),
+            ("color", "rgb", "FF0563C1", true),
+            ("color", "rgb", "FF0563G1", false),
+            ("color", "tint", "-0.249977111117893", true),
+            ("bottom", "style", "thin", true),
+            ("bottom", "style", "thim", false),
+            ("col", "style", "11", true),
+            ("selection", "sqref", "A1:B2 C3", true),
+            ("selection", "sqref", "A1;B2", false),
+            ("definedName", "name", "anything", true),
+        ] {
+            let found = is_sound(element.as_bytes(), name.as_bytes(), value.as_bytes());
+            assert_eq!(found, expected, "{element} {name}={value}");
+        }
+        assert!(is_namespace(b"http://www.w3.org/2001/XMLSchema-instance"));
+        assert!(!is_namespace(b"http://www.w3.org/2}01/XMLSchema-instance"));
+    }
 
     #[test]
     fn attributes_are_known_by_their_spelling() {
@@ -83,10 +192,10 @@ mod tests {
             "activeCell",
             "zoomToFit",
         ] {
-            assert!(is_attribute(name.as_bytes()), "{name}");
+            assert!(is_known(name.as_bytes()), "{name}");
         }
         for name in ["", "q", "custAmWidth", "numFmvId", "Val"] {
-            assert!(!is_attribute(name.as_bytes()), "{name}");
+            assert!(!is_known(name.as_bytes()), "{name}");
         }
     }
 }
