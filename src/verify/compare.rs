@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-use super::ledger::{Ledger, Lookup, Occurrence};
-use super::scan::{FileScan, LISTED, NameList, scan};
-use super::scope::{Scope, names};
+use super::ledger::{Ledger, Lookup};
+use super::scan::{FileScan, LISTED, NameList, Scope, names, scan};
 use super::source::RecordSource;
 use crate::batch::digest::BatchHash;
 use crate::batch::{BATCH_ID, Values, canonical_json, columns_of_bits};
@@ -39,29 +38,19 @@ pub(crate) struct Comparison {
     changed_values: HashMap<String, (usize, CanonicalValues)>,
 }
 
-/// The values of a batch in canonical form.
-#[derive(Default)]
-struct CanonicalValues {
-    columns: Vec<Vec<u8>>,
-    unknown_fields: Option<String>,
-}
+/// The columns of a batch in canonical form, and its unknown fields.
+type CanonicalValues = (Vec<Vec<u8>>, Option<String>);
 
-impl CanonicalValues {
-    fn new(batch: &dyn Values, scope: &Scope) -> Self {
-        let encoded = |column: usize| {
-            let mut value = Vec::new();
-            batch.encode(column, &mut value);
-            value
-        };
-        let unknown = batch.unknown_fields().filter(|_| scope.unknown_fields);
-        Self {
-            columns: columns_of_bits(scope.columns)
-                .into_iter()
-                .map(encoded)
-                .collect(),
-            unknown_fields: unknown.map(|fields| canonical_json(&fields)),
-        }
-    }
+fn canonical_values(batch: &dyn Values, scope: &Scope) -> CanonicalValues {
+    let encoded = |column: usize| {
+        let mut value = Vec::new();
+        batch.encode(column, &mut value);
+        value
+    };
+    let columns = columns_of_bits(scope.columns).into_iter().map(encoded);
+    let unknown = batch.unknown_fields().filter(|_| scope.unknown_fields);
+    let unknown = unknown.map(|fields| canonical_json(&fields));
+    (columns.collect(), unknown)
 }
 
 /// The differences between the two sides.
@@ -94,8 +83,8 @@ impl Comparison {
         })
     }
 
-    /// Compares one batch of the other side; returns how often it has appeared.
-    pub(crate) fn compare(&mut self, batch: &dyn Values, id: &str, hash: BatchHash) -> Occurrence {
+    /// Compares one batch of the other side; returns whether it is the second one with its identifier.
+    pub(crate) fn compare(&mut self, batch: &dyn Values, id: &str, hash: BatchHash) -> bool {
         match self.ledger.lookup(id, self.scope.content(hash)) {
             Lookup::Same => {}
             Lookup::Missing => self.missing.add(id),
@@ -103,13 +92,13 @@ impl Comparison {
                 self.changed += 1;
                 let number = self.changed_values.len();
                 if number < LISTED {
-                    let values = CanonicalValues::new(batch, &self.scope);
+                    let values = canonical_values(batch, &self.scope);
                     self.changed_values.insert(id.to_owned(), (number, values));
                 }
             }
-            Lookup::Repeated(occurrence) => return occurrence,
+            Lookup::Repeated(is_second) => return is_second,
         }
-        Occurrence::Once
+        false
     }
 
     /// Returns whether every batch was found on both sides, with the same content.
@@ -136,8 +125,15 @@ impl Comparison {
                     extra.ids.push(id.clone().into_owned());
                 }
                 if let Some((number, there)) = self.changed_values.remove(id.as_ref()) {
-                    let here = CanonicalValues::new(record.values, &self.scope);
-                    let change = difference(id.into_owned(), &self.scope, &here, &there);
+                    let here = canonical_values(record.values, &self.scope);
+                    let pairs = here.0.iter().zip(&there.0);
+                    let columns = columns_of_bits(self.scope.columns).into_iter().zip(pairs);
+                    let differs = columns.filter(|(_, (here, there))| here != there);
+                    let change = BatchDifference {
+                        id: id.into_owned(),
+                        columns: differs.map(|(column, _)| column).collect(),
+                        unknown_fields: here.1 != there.1,
+                    };
                     changes.insert(number, change);
                 }
                 let done = extra.ids.len() == limit && self.changed_values.is_empty();
@@ -154,22 +150,5 @@ impl Comparison {
             changed: self.changed,
             changes: changes.into_values().collect(),
         })
-    }
-}
-
-/// Returns the difference between two versions of one batch.
-fn difference(
-    id: String,
-    scope: &Scope,
-    here: &CanonicalValues,
-    there: &CanonicalValues,
-) -> BatchDifference {
-    let pairs = here.columns.iter().zip(&there.columns);
-    let columns = columns_of_bits(scope.columns).into_iter().zip(pairs);
-    let differs = columns.filter(|(_, (here, there))| here != there);
-    BatchDifference {
-        id,
-        columns: differs.map(|(column, _)| column).collect(),
-        unknown_fields: here.unknown_fields != there.unknown_fields,
     }
 }

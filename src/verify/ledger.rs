@@ -12,13 +12,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// four hundred thousand runs.
 pub(crate) struct Ledger {
     key: u64,
-    batches: HashMap<u64, LedgerEntry, FixedState>,
+    /// The hash of the content of each batch, with flags in its lowest bits.
+    batches: HashMap<u64, u64, FixedState>,
     unmatched: u64,
 }
-
-/// The hash of the content of a batch, with flags in its lowest bits.
-#[derive(Clone, Copy)]
-struct LedgerEntry(u64);
 
 /// The other side has it.
 const FOUND: u64 = 1;
@@ -28,23 +25,14 @@ const TWICE: u64 = 2;
 const FOUND_TWICE: u64 = 4;
 const FLAGS: u64 = FOUND | TWICE | FOUND_TWICE;
 
-/// How often a batch has appeared on its side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Occurrence {
-    Once,
-    Twice,
-    /// More than twice: it has been reported.
-    More,
-}
-
 /// The result of looking up a batch of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
     Same,
     Changed,
     Missing,
-    /// The other side had it before, this often.
-    Repeated(Occurrence),
+    /// The other side had it before; whether exactly once.
+    Repeated(bool),
 }
 
 impl Ledger {
@@ -60,15 +48,15 @@ impl Ledger {
         xxh3_64_with_seed(id.as_bytes(), self.key)
     }
 
-    /// Adds a batch of the file.
-    pub(super) fn add(&mut self, id: &str, content: u64) -> Occurrence {
+    /// Adds a batch of the file; returns whether this is the second one with its identifier.
+    pub(super) fn add(&mut self, id: &str, content: u64) -> bool {
         let key = self.key_of(id);
         match self.batches.entry(key) {
-            Entry::Occupied(mut slot) => slot.get_mut().repeat(TWICE),
+            Entry::Occupied(mut slot) => is_second(slot.get_mut(), TWICE),
             Entry::Vacant(slot) => {
-                slot.insert(LedgerEntry(content & !FLAGS));
+                slot.insert(content & !FLAGS);
                 self.unmatched += 1;
-                Occurrence::Once
+                false
             }
         }
     }
@@ -78,16 +66,16 @@ impl Ledger {
         let key = self.key_of(id);
         match self.batches.entry(key) {
             Entry::Vacant(slot) => {
-                slot.insert(LedgerEntry(content & !FLAGS | FOUND));
+                slot.insert(content & !FLAGS | FOUND);
                 Lookup::Missing
             }
             Entry::Occupied(mut slot) => {
                 let entry = slot.get_mut();
-                if entry.0 & FOUND != 0 {
-                    return Lookup::Repeated(entry.repeat(FOUND_TWICE));
+                if *entry & FOUND != 0 {
+                    return Lookup::Repeated(is_second(entry, FOUND_TWICE));
                 }
-                let same = entry.0 & !FLAGS == content & !FLAGS;
-                entry.0 |= FOUND;
+                let same = *entry & !FLAGS == content & !FLAGS;
+                *entry |= FOUND;
                 self.unmatched -= 1;
                 if same { Lookup::Same } else { Lookup::Changed }
             }
@@ -103,8 +91,8 @@ impl Ledger {
     pub(super) fn is_first_unmatched(&mut self, id: &str) -> bool {
         let key = self.key_of(id);
         match self.batches.get_mut(&key) {
-            Some(entry) if entry.0 & FOUND == 0 => {
-                entry.0 |= FOUND;
+            Some(entry) if *entry & FOUND == 0 => {
+                *entry |= FOUND;
                 true
             }
             _ => false,
@@ -112,15 +100,11 @@ impl Ledger {
     }
 }
 
-impl LedgerEntry {
-    /// Sets `flag`, which marks a repeated batch.
-    fn repeat(&mut self, flag: u64) -> Occurrence {
-        if self.0 & flag != 0 {
-            return Occurrence::More;
-        }
-        self.0 |= flag;
-        Occurrence::Twice
-    }
+/// Sets `flag`, which marks a repeated batch; returns whether it was not set.
+fn is_second(entry: &mut u64, flag: u64) -> bool {
+    let is_second = *entry & flag == 0;
+    *entry |= flag;
+    is_second
 }
 
 #[cfg(test)]
@@ -130,17 +114,19 @@ mod tests {
     #[test]
     fn batches_are_looked_up_once_and_compared_by_content() {
         let mut ledger = Ledger::new();
-        assert_eq!(ledger.add("a", 16), Occurrence::Once);
-        assert_eq!(ledger.add("b", 16), Occurrence::Once);
-        assert_eq!(ledger.add("c", 0xf8), Occurrence::Once);
-        assert_eq!(ledger.add("a", 8 << 8), Occurrence::Twice);
-        assert_eq!(ledger.add("a", 16), Occurrence::More);
-        assert_eq!(ledger.lookup("a", 16), Lookup::Same);
-        assert_eq!(ledger.lookup("a", 16), Lookup::Repeated(Occurrence::Twice));
-        assert_eq!(ledger.lookup("a", 16), Lookup::Repeated(Occurrence::More));
-        assert_eq!(ledger.lookup("b", 8 << 8), Lookup::Changed);
-        assert_eq!(ledger.lookup("x", 16), Lookup::Missing);
-        assert_eq!(ledger.lookup("x", 16), Lookup::Repeated(Occurrence::Twice));
+        let batches = [("a", 16), ("b", 16), ("c", 0xf8), ("a", 8 << 8), ("a", 16)];
+        let added = batches.map(|(id, content)| ledger.add(id, content));
+        assert_eq!(added, [false, false, false, true, false]);
+        for (id, content, expected) in [
+            ("a", 16, Lookup::Same),
+            ("a", 16, Lookup::Repeated(true)),
+            ("a", 16, Lookup::Repeated(false)),
+            ("b", 8 << 8, Lookup::Changed),
+            ("x", 16, Lookup::Missing),
+            ("x", 16, Lookup::Repeated(true)),
+        ] {
+            assert_eq!(ledger.lookup(id, content), expected, "{id}");
+        }
         assert_eq!(ledger.unmatched(), 1);
         assert!(!ledger.is_first_unmatched("a"));
         assert!(!ledger.is_first_unmatched("x"));

@@ -8,16 +8,13 @@
 //! its JSON are up to the command.
 
 // What is verified: a file, standard input, an archive, a table, or the files of a lake.
-mod archive;
 mod lake;
 pub(crate) mod source;
 pub(crate) mod workbook;
 
 mod compare;
-mod flaws;
 mod ledger;
 mod scan;
-mod scope;
 
 // Tests that every reader must pass.
 #[cfg(test)]
@@ -26,6 +23,5 @@ mod round_trip;
 pub(crate) use compare::{BatchDifference, Comparison, Differences};
 pub(crate) use lake::Lake;
 pub(crate) use ledger::Ledger;
-pub(crate) use scan::{FileScan, NameList, index};
-pub(crate) use scope::{Scope, briefly, names};
+pub(crate) use scan::{FileScan, NameList, Scope, briefly, index, names};
 pub(crate) use source::{FileDigest, RecordSource};

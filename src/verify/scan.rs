@@ -1,15 +1,16 @@
-//! One pass over a file: its set digest, its columns, and its invalid values.
+//! One pass over a file: its set digest, its columns, and its invalid values. Those are allowed: `export --lenient` keeps
+//! them.
 
 use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use super::flaws::Flawed;
-use super::ledger::{Ledger, Occurrence};
-use super::scope::Scope;
+use super::ledger::Ledger;
 use super::source::RecordSource;
 use crate::batch::digest::{BatchHash, SetDigest};
-use crate::batch::{ALL_COLUMNS, BATCH_ID, columns_of_bits};
+use crate::batch::{
+    ALL_COLUMNS, BATCH_ID, COLUMNS, FieldType, Timestamp, columns_of_bits, is_number, is_whole,
+};
 use crate::error::{Failure, Kind};
 use crate::formats::record::{FileInfo, Record, RecordPlace, Schema};
 
@@ -30,6 +31,68 @@ impl NameList {
             self.ids.push(id.to_owned());
         }
     }
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// The columns, one bit each.
+    pub(crate) columns: u32,
+    /// Whether unknown fields are compared: both sides keep them, and the user chose no fields.
+    pub(crate) unknown_fields: bool,
+    /// The version of the digest.
+    pub(crate) version: u32,
+}
+
+impl Scope {
+    /// Returns the scope for two files that were read: the columns that either has, unless the user chose `fields`,
+    /// and unknown fields only if both keep them.
+    pub(crate) fn settled(self, fields: Option<u32>, here: &FileScan, there: &FileScan) -> Self {
+        let either = here.columns.unwrap_or(0) | there.columns.unwrap_or(0);
+        let has_any = here.digest.unknown_count() + there.digest.unknown_count() > 0;
+        let is_kept = here.info.keeps_unknown_fields && there.info.keeps_unknown_fields;
+        Self {
+            columns: fields.unwrap_or(if either == 0 { ALL_COLUMNS } else { either }),
+            unknown_fields: self.unknown_fields && (is_kept || !has_any),
+            version: self.version,
+        }
+    }
+
+    pub(super) fn has_ids(&self) -> bool {
+        self.columns & (1 << BATCH_ID) != 0
+    }
+
+    /// Returns the hash of the content of a batch within this scope.
+    pub(super) fn content(&self, hash: BatchHash) -> u64 {
+        if self.unknown_fields {
+            hash.fields ^ hash.unknown
+        } else {
+            hash.fields
+        }
+    }
+
+    /// Starts a digest of a set.
+    pub(crate) fn digest(&self) -> SetDigest {
+        SetDigest::of_version(self.version, &columns_of_bits(self.columns))
+            // The version was checked when it was read.
+            .unwrap_or_else(|| SetDigest::new(&columns_of_bits(self.columns)))
+            .with_unknown_fields(true)
+    }
+}
+
+/// Returns the names of columns for people; only the first if there are many.
+pub(crate) fn briefly(columns: &[usize]) -> String {
+    const NAMED: usize = 6;
+    let names = names(columns);
+    match names.len().checked_sub(NAMED) {
+        Some(more @ 2..) => format!("{} and {more} more", names[..NAMED].join(", ")),
+        _ => names.join(", "),
+    }
+}
+
+/// Returns the names of columns.
+pub(crate) fn names(columns: &[usize]) -> Vec<&'static str> {
+    columns.iter().map(|&column| COLUMNS[column].name).collect()
 }
 
 /// The result of a pass over a file.
@@ -73,13 +136,13 @@ impl FileScan {
 }
 
 /// Reads `source` from start to end. Passes each batch to `add`, with its identifier and hash, which returns
-/// how often the batch has appeared. If `adapts`, the columns of the first batch replace those of `scope`.
+/// whether it is the second one with its identifier. If `adapts`, the columns of the first batch replace those of `scope`.
 pub(super) fn scan(
     source: &mut RecordSource,
     layout: Option<&[usize]>,
     scope: Scope,
     mut adapts: bool,
-    add: &mut dyn FnMut(&Record<'_>, &str, BatchHash) -> Occurrence,
+    add: &mut dyn FnMut(&Record<'_>, &str, BatchHash) -> bool,
 ) -> Result<FileScan, Failure> {
     let name = source.name().to_owned();
     let mut unnamed = None;
@@ -105,7 +168,7 @@ pub(super) fn scan(
         if scan.scope.has_ids() {
             let id = record.values.plain(BATCH_ID).unwrap_or_default();
             if !id.is_empty() {
-                if add(record, &id, hash) == Occurrence::Twice {
+                if add(record, &id, hash) {
                     scan.repeated.add(&id);
                 }
             } else if record.columns & (1 << BATCH_ID) != 0 {
@@ -146,17 +209,77 @@ pub(crate) fn index(
     Ok((scan, ledger))
 }
 
-impl Scope {
-    /// Returns the scope for two files that were read: the columns that either has, unless the user chose `fields`,
-    /// and unknown fields only if both keep them.
-    pub(crate) fn settled(self, fields: Option<u32>, here: &FileScan, there: &FileScan) -> Self {
-        let either = here.columns.unwrap_or(0) | there.columns.unwrap_or(0);
-        let has_any = here.digest.unknown_count() + there.digest.unknown_count() > 0;
-        let is_kept = here.info.keeps_unknown_fields && there.info.keeps_unknown_fields;
-        Self {
-            columns: fields.unwrap_or(if either == 0 { ALL_COLUMNS } else { either }),
-            unknown_fields: self.unknown_fields && (is_kept || !has_any),
-            version: self.version,
+/// The number of invalid values, and the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flawed {
+    pub(crate) count: u64,
+    pub(crate) first: Option<String>,
+}
+
+impl Flawed {
+    fn check(&mut self, record: &Record<'_>) {
+        for (place, column) in COLUMNS.iter().enumerate() {
+            if record.columns & (1 << place) == 0 {
+                continue;
+            }
+            let text = record.values.plain(place);
+            let Some(flaw) = flaw(column.kind, column.nullable, text.as_deref()) else {
+                continue;
+            };
+            self.count += 1;
+            self.first
+                .get_or_insert_with(|| format!("{}, `{}` is {flaw}", record.place, column.name));
         }
+    }
+}
+
+/// Describes what is wrong with a value.
+fn flaw(kind: FieldType, nullable: bool, text: Option<&str>) -> Option<&'static str> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        // In CSV, empty text and null look the same.
+        return (!nullable && kind != FieldType::Text).then_some("missing");
+    };
+    match kind {
+        FieldType::Text => None,
+        FieldType::Date => Timestamp::parse(text)
+            .is_none()
+            .then_some("not a date in UTC"),
+        FieldType::Integer if text.parse::<i64>().is_ok() => None,
+        FieldType::Integer if is_whole(text) => Some("too large"),
+        FieldType::Integer => Some("not a whole number"),
+        FieldType::Decimal => (!is_number(text)).then_some("not a decimal number"),
+        FieldType::Boolean => (!matches!(text, "true" | "false")).then_some("not true or false"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_by_the_type_of_their_field() {
+        for (kind, text) in [
+            (FieldType::Decimal, "87.50"),
+            (FieldType::Integer, "-12"),
+            (FieldType::Date, "2026-05-01T06:00:00.5Z"),
+            (FieldType::Boolean, "false"),
+            (FieldType::Text, "anything"),
+        ] {
+            assert_eq!(flaw(kind, false, Some(text)), None, "{text}");
+            assert_eq!(flaw(kind, true, None), None);
+        }
+        for (kind, text) in [
+            (FieldType::Decimal, "87,50"),
+            (FieldType::Integer, "12.0"),
+            (FieldType::Date, "2026-05-01"),
+            (FieldType::Boolean, "1"),
+            (FieldType::Boolean, ""),
+        ] {
+            assert!(flaw(kind, false, Some(text)).is_some(), "{text}");
+        }
+        assert_eq!(flaw(FieldType::Date, false, None), Some("missing"));
+        assert_eq!(flaw(FieldType::Text, false, None), None);
+        let huge = flaw(FieldType::Integer, false, Some("9223372036854775808"));
+        assert_eq!(huge, Some("too large"));
     }
 }

@@ -8,19 +8,21 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use tempfile::SpooledTempFile;
 
-use super::archive;
 use super::lake::Lake;
 use super::workbook;
+use crate::archive::Archive;
+use crate::batch::ALL_COLUMNS;
 use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
-use crate::error::Failure;
+use crate::batch::range::Range;
+use crate::error::{Failure, Kind};
 use crate::export::HiveFolders;
 use crate::formats::detect::{self, DetectedFormat};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::formats::{csv, json, parquet, sqlite};
 use crate::postgres::{TableAddress, TableReader};
 use crate::storage::cloud::{self, ObjectAddress};
-use crate::storage::sqlite::has_archive_id;
+use crate::storage::sqlite::{has_archive_id, is_damage};
 use crate::storage::temp_file::TempFile;
 use crate::storage::{Compression, Storage, is_table};
 use crate::text;
@@ -218,23 +220,13 @@ impl RecordSource {
         if !metadata.is_file() {
             return Self::spool(name, file);
         }
-        let path = Some(path.to_owned());
-        Ok(Self::of_file(name, Input::File(file), path, scratch))
-    }
-
-    fn of_file(
-        name: String,
-        input: Input,
-        path: Option<PathBuf>,
-        scratch: Option<TempFile>,
-    ) -> Self {
         let file = SourceFile {
-            input,
-            path,
+            input: Input::File(file),
+            path: Some(path.to_owned()),
             _scratch: scratch,
             digest: None,
         };
-        Self::new(name, SourceKind::File(file))
+        Ok(Self::new(name, SourceKind::File(file)))
     }
 
     /// Returns the table; `None` if it is not one.
@@ -252,8 +244,13 @@ impl RecordSource {
                 "it is copied to a temporary file first: check that there is enough disk space";
             Failure::usage(format!("cannot read {name}"), hint).caused_by(error)
         })?;
-        let input = Input::Spooled(Box::new(spooled));
-        Ok(Self::of_file(name, input, None, None))
+        let file = SourceFile {
+            input: Input::Spooled(Box::new(spooled)),
+            path: None,
+            _scratch: None,
+            digest: None,
+        };
+        Ok(Self::new(name, SourceKind::File(file)))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -338,7 +335,7 @@ impl SourceFile {
             };
             sqlite::read::check_length(path, &head)?;
             return if has_archive_id(&head) {
-                archive::read(path, each)
+                read_archive(path, each)
             } else {
                 sqlite::read(path, each)
             };
@@ -469,6 +466,46 @@ fn read_table(reader: &TableReader, each: &mut RecordHandler<'_>) -> Result<File
     Ok(info)
 }
 
+/// Reads the archive of `sync` at `path`: batches as the service sent them, without those that vanished from it.
+fn read_archive(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
+    let archive = Archive::read_source(path).map_err(or_damaged)?;
+    let info = || FileInfo {
+        columns: Some(ALL_COLUMNS),
+        keeps_unknown_fields: true,
+        ..FileInfo::default()
+    };
+    let mut pages = archive.pages(Range::default(), true).map_err(or_damaged)?;
+    let mut count = 0;
+    while let Some(page) = pages.next().map_err(or_damaged)? {
+        for batch in &page.batches {
+            count += 1;
+            // A field that was not sent is null.
+            let record = Record {
+                known_valid: batch.is_valid(),
+                ..Record::of_row(batch, ALL_COLUMNS, RecordPlace::Batch(count))
+            };
+            if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
+                return Ok(info());
+            }
+        }
+    }
+    archive.check().map_err(or_damaged)?;
+    Ok(info())
+}
+
+/// Damage, and a wrong schema, count as differences.
+fn or_damaged(mut failure: Failure) -> ReadError {
+    if is_damage(&failure) {
+        failure.kind = Kind::Protocol;
+    } else if failure.kind == Kind::Internal {
+        failure.kind = Kind::Protocol;
+        failure = failure.hint(
+            "the archive was modified; `trayscan sync` to a new file fetches all batches again",
+        );
+    }
+    ReadError::Aborted(failure)
+}
+
 /// Reads the beginning.
 fn peek(bytes: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
@@ -479,7 +516,7 @@ fn peek(bytes: &mut dyn Read) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS};
+    use crate::batch::{BATCH_ID, COLUMNS};
     use crate::verify::{Scope, index};
 
     const CSV: &str = "batch_id,crop_type\na,x\nb,y\n";
