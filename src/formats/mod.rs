@@ -8,10 +8,8 @@
 //! verified, a case in [`detect`]. Where the bytes go is up to `storage`; which files are written, to
 //! `export`.
 
+// The writing side: the formats, the trait of their writers and its options, and figures that they may show.
 mod format;
-
-// The writing side: the trait and its options, the choice of the writer, and figures that it may show.
-mod create;
 mod summary;
 mod writer;
 
@@ -31,8 +29,7 @@ pub(crate) mod xlsx;
 #[cfg(test)]
 mod suite;
 
-pub(crate) use create::{check_options, new_writer};
-pub(crate) use format::Format;
+pub(crate) use format::{Format, check_options, new_writer};
 pub(crate) use summary::{CropName, CropRow, CropSummary, NO_CROP};
 pub(crate) use writer::{
     BatchWriter, ExportInfo, ExportOutcome, Finished, LEFT_OUT_LIMIT, LeftOut, WriterOptions,

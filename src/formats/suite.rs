@@ -8,13 +8,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::csv::CsvOptions;
 use super::format::Format;
 use super::{BatchWriter, ExportOutcome, WriterOptions, new_writer};
+use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::storage::{Compression, Location, Storage};
-
-use crate::batch::filter::Fields;
 
 /// How a format can be compressed.
 fn compressions(format: Format) -> &'static [Compression] {
@@ -29,16 +27,7 @@ fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn Batc
     let location = Location::File(path.to_owned());
     let output = Storage::default().create(&location, compression, false);
     let output = output.expect("an output");
-    let options = WriterOptions {
-        fields: Fields::all(),
-        numbers: false,
-        csv: CsvOptions::default(),
-        width: None,
-        color: false,
-        extracted: "2026-05-02T00:00:00Z".to_owned(),
-        bookmark: None,
-        info: std::sync::Arc::default(),
-    };
+    let options = WriterOptions::of(Fields::all());
     new_writer(format, output, options).expect("a writer")
 }
 

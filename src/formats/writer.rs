@@ -139,3 +139,20 @@ pub(crate) struct ExportInfo {
     /// The order of the batches; `None` if it is the order of the service.
     pub(crate) sorting: Option<Sorting>,
 }
+
+#[cfg(test)]
+impl WriterOptions {
+    /// Returns the options of a plain export of `fields`.
+    pub(crate) fn of(fields: Fields) -> Self {
+        Self {
+            fields,
+            numbers: false,
+            csv: CsvOptions::default(),
+            width: None,
+            color: false,
+            extracted: "2026-05-02T00:00:00Z".to_owned(),
+            bookmark: None,
+            info: Arc::default(),
+        }
+    }
+}

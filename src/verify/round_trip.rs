@@ -56,24 +56,27 @@ struct Export<'a> {
     fields: &'a [usize],
 }
 
-impl Export<'_> {
+impl<'a> Export<'a> {
+    /// Without further options.
+    fn of(format: Format, fields: &'a [usize]) -> Self {
+        Self {
+            format,
+            compression: Compression::None,
+            numbers: false,
+            csv: CsvOptions::default(),
+            fields,
+        }
+    }
+
     fn write(&self, path: &Path, batches: &[Batch]) {
         let location = Location::File(path.to_owned());
         let output = Storage::default().create(&location, self.compression, false);
         let output = output.expect("an output");
-        let options = WriterOptions {
-            fields: Fields {
-                columns: self.fields.to_vec(),
-                named: self.fields.len() < COLUMNS.len(),
-            },
-            numbers: self.numbers,
-            csv: self.csv.clone(),
-            width: None,
-            color: false,
-            extracted: "2026-05-02T00:00:00Z".to_owned(),
-            bookmark: None,
-            info: std::sync::Arc::default(),
-        };
+        let mut options = WriterOptions::of(Fields {
+            columns: self.fields.to_vec(),
+            named: self.fields.len() < COLUMNS.len(),
+        });
+        (options.numbers, options.csv) = (self.numbers, self.csv.clone());
         let mut writer = formats::new_writer(self.format, output, options).expect("a writer");
         for batch in batches {
             writer.write(batch).expect("written");
@@ -171,33 +174,22 @@ proptest! {
         fields in fields(),
     ) {
         let [decimal_comma, bom, no_header, excel] = flags;
-        let export = Export {
-            format: if tabs { Format::Tsv } else { Format::Csv },
-            compression,
-            numbers: false,
-            csv: CsvOptions {
-                delimiter: delimiter.map(|byte| char::from(byte).to_string()),
-                decimal_comma,
-                bom,
-                no_header,
-                excel,
-            },
-            fields: &fields,
+        let csv = CsvOptions {
+            delimiter: delimiter.map(|byte| char::from(byte).to_string()),
+            decimal_comma,
+            bom,
+            no_header,
+            excel,
         };
+        let format = if tabs { Format::Tsv } else { Format::Csv };
+        let export = Export { compression, csv, ..Export::of(format, &fields) };
         let (written, read) = export.round_trip(&batches);
         prop_assert_eq!(written, read);
     }
 
     #[test]
     fn workbooks_survive_a_round_trip(batches in batches(), fields in fields()) {
-        let export = Export {
-            format: Format::Xlsx,
-            compression: Compression::None,
-            numbers: false,
-            csv: CsvOptions::default(),
-            fields: &fields,
-        };
-        let (written, read) = export.round_trip(&batches);
+        let (written, read) = Export::of(Format::Xlsx, &fields).round_trip(&batches);
         prop_assert_eq!(written, read);
     }
 
@@ -209,13 +201,8 @@ proptest! {
         compression in compressions(),
         fields in fields(),
     ) {
-        let export = Export {
-            format: if array { Format::Json } else { Format::Ndjson },
-            compression,
-            numbers,
-            csv: CsvOptions::default(),
-            fields: &fields,
-        };
+        let format = if array { Format::Json } else { Format::Ndjson };
+        let export = Export { compression, numbers, ..Export::of(format, &fields) };
         let (written, read) = export.round_trip(&batches);
         prop_assert_eq!(written, read);
     }
@@ -232,14 +219,7 @@ proptest! {
         ),
         fields in fields(),
     ) {
-        let export = Export {
-            format: Format::Parquet,
-            compression: Compression::None,
-            numbers: false,
-            csv: CsvOptions::default(),
-            fields: &fields,
-        };
-        let (written, read) = export.round_trip(&batches);
+        let (written, read) = Export::of(Format::Parquet, &fields).round_trip(&batches);
         prop_assert_eq!(written, read);
     }
 }
@@ -263,16 +243,8 @@ fn a_byte_order_mark_in_the_first_cell_comes_back() {
     let text = "{\"batch_id\":\"\u{feff}a\",\"batch_name\":\"n\"}";
     let batch = Batch::read(text).batch.expect("a batch");
     for no_header in [false, true] {
-        let export = Export {
-            format: Format::Csv,
-            compression: Compression::None,
-            numbers: false,
-            csv: CsvOptions {
-                no_header,
-                ..CsvOptions::default()
-            },
-            fields: &[0, 1],
-        };
+        let mut export = Export::of(Format::Csv, &[0, 1]);
+        export.csv.no_header = no_header;
         let (written, read) = export.round_trip(std::slice::from_ref(&batch));
         assert_eq!(written, read, "without header: {no_header}");
     }

@@ -8,7 +8,6 @@ mod column_buffer;
 mod group_writer;
 mod order;
 mod schema;
-mod shared_output;
 
 use std::sync::Arc;
 
@@ -24,10 +23,9 @@ use crate::formats::{BatchWriter, ExportInfo, ExportOutcome, Finished, WriterRep
 use crate::storage::EncodedOutput;
 use crate::text;
 use column_buffer::{ColumnBuffer, Inexact};
-use group_writer::GroupWriter;
+use group_writer::{GroupWriter, SharedOutput, io_error};
 use order::RowOrder;
 use schema::properties;
-use shared_output::{SharedOutput, io_error};
 
 /// A row group ends at this number of rows, as in DuckDB, or of buffered bytes. Engines read groups in
 /// parallel, so a few hundred thousand rows keep several cores busy.

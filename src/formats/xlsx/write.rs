@@ -38,7 +38,6 @@ use crate::formats::{
 use crate::storage::EncodedOutput;
 use crate::terminal;
 use crate::text;
-use about::AboutInfo;
 use cell::{Cell, cell};
 use rows::{EndedSheet, SheetRows};
 use styles::{CellStyles, HEADER_HEIGHT, Widths, header_format, prepare_printing};
@@ -152,25 +151,24 @@ impl Xlsx {
     fn pack(mut self, outcome: &ExportOutcome<'_>) -> Result<EncodedOutput, Failure> {
         let packed = self.sheet.end().and_then(|sheet| {
             self.ended.push(sheet);
-            let info = AboutInfo {
-                export: &self.info,
-                version: outcome.version.unwrap_or_default(),
-                extracted: &self.extracted,
-                summary: outcome.summary,
-                digest: outcome.digest,
-                columns: &self.fields.columns,
-                link_limit: self.limits.1,
-                plain_links: self.plain_links,
+            let links = match self.plain_links {
+                0 => String::new(),
+                more => format!(
+                    "Excel takes {} live links in a sheet: the {more} beyond are text",
+                    self.limits.1
+                ),
             };
+            let columns = &self.fields.columns;
             let ([styles, _], book) = (&self.styles, &mut self.book);
             checked(|| {
                 if let Some(summary) = outcome.summary {
                     summary::write(book, summary)?;
                 }
-                about::write(book, &info, styles)?;
+                let (info, extracted) = (&self.info, &self.extracted);
+                about::write(book, styles, info, extracted, outcome, &links, columns)?;
                 for (index, sheet) in self.ended.iter().enumerate() {
                     let page = book.worksheet_from_index(index)?;
-                    describe(page, sheet, &self.fields.columns, &self.widths)?;
+                    describe(page, sheet, columns, &self.widths)?;
                 }
                 book.worksheet_from_index(0)?.set_active(true);
                 if let Some(made) = Timestamp::parse(&self.extracted) {
@@ -315,7 +313,6 @@ fn io_error(error: XlsxError) -> io::Error {
 mod tests {
     use super::*;
     use crate::formats::CropSummary;
-    use crate::formats::csv::CsvOptions;
     use crate::storage::{Compression, Location, Storage};
     use calamine::Reader as _;
     use styles::Style;
@@ -348,16 +345,7 @@ mod tests {
         let output =
             Storage::default().create(&Location::File(path.clone()), Compression::None, false);
         let output = output.expect("an output");
-        let options = WriterOptions {
-            fields: Fields::all(),
-            numbers: false,
-            csv: CsvOptions::default(),
-            width: None,
-            color: false,
-            extracted: "2026-05-02T00:00:00Z".to_owned(),
-            bookmark: None,
-            info: Arc::default(),
-        };
+        let options = WriterOptions::of(Fields::all());
         let mut writer = Box::new(Xlsx::new(output, options).expect("a writer"));
         writer.limits = (4, 2);
         for number in 0..7 {

@@ -1,6 +1,7 @@
 //! Writes row groups, each on a thread of its own while the next one is buffered. There is one such thread at a
 //! time, so groups are written in order.
 
+use std::io::{self, Write};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
@@ -10,18 +11,14 @@ use ::parquet::file::writer::SerializedFileWriter;
 
 use super::column_buffer::ColumnBuffer;
 use super::order::RowOrder;
-use super::shared_output::{SharedOutput, io_error};
 use crate::error::{Failure, Kind};
 use crate::storage::EncodedOutput;
 
-/// Writes row groups, and then the footer.
-pub(super) struct GroupWriter(GroupState);
-
-enum GroupState {
-    Idle(Box<GroupEncoder>),
-    Busy(JoinHandle<Result<Box<GroupEncoder>, Failure>>),
-    /// After an error.
-    Ended,
+/// Writes row groups, and then the footer. After an error, it has neither an encoder nor a thread.
+pub(super) struct GroupWriter {
+    encoder: Option<Box<GroupEncoder>>,
+    /// Returns the encoder when its group is written.
+    thread: Option<JoinHandle<Result<Box<GroupEncoder>, Failure>>>,
 }
 
 struct GroupEncoder {
@@ -31,7 +28,10 @@ struct GroupEncoder {
 
 impl GroupWriter {
     pub(super) fn new(writer: SerializedFileWriter<SharedOutput>, order: RowOrder) -> Self {
-        Self(GroupState::Idle(Box::new(GroupEncoder { writer, order })))
+        Self {
+            encoder: Some(Box::new(GroupEncoder { writer, order })),
+            thread: None,
+        }
     }
 
     /// Waits until the group before is written, and starts to write this one.
@@ -44,21 +44,21 @@ impl GroupWriter {
                 receiver.recv().map_err(|_| ended())?;
             encoder.with_group(columns, rows)
         });
-        self.0 = match thread {
+        match thread {
             Ok(thread) => {
+                self.thread = Some(thread);
                 let sent = sender.send((encoder, columns));
                 sent.map_err(|_| ended())?;
-                GroupState::Busy(thread)
             }
             // There are too many threads.
-            Err(_) => GroupState::Idle(encoder.with_group(columns, rows)?),
-        };
+            Err(_) => self.encoder = Some(encoder.with_group(columns, rows)?),
+        }
         Ok(())
     }
 
     /// Waits until all groups are written.
     pub(super) fn wait(&mut self) -> Result<(), Failure> {
-        self.0 = GroupState::Idle(self.encoder()?);
+        self.encoder = Some(self.encoder()?);
         Ok(())
     }
 
@@ -79,10 +79,10 @@ impl GroupWriter {
 
     /// Waits for the thread, if there is one.
     fn encoder(&mut self) -> Result<Box<GroupEncoder>, Failure> {
-        match std::mem::replace(&mut self.0, GroupState::Ended) {
-            GroupState::Idle(encoder) => Ok(encoder),
-            GroupState::Busy(thread) => thread.join().map_err(|_| ended())?,
-            GroupState::Ended => Err(ended()),
+        match (self.encoder.take(), self.thread.take()) {
+            (Some(encoder), _) => Ok(encoder),
+            (None, Some(thread)) => thread.join().map_err(|_| ended())?,
+            (None, None) => Err(ended()),
         }
     }
 }
@@ -146,5 +146,32 @@ impl GroupEncoder {
             Some(output) => output.failure(error),
             None => Failure::from_output("the output", error),
         }
+    }
+}
+
+/// The output, which `finish` takes back.
+pub(super) struct SharedOutput(pub(super) Option<EncodedOutput>);
+
+impl Write for SharedOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Some(output) => output.write(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+/// Returns the error of the output, if that is the cause.
+pub(super) fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
     }
 }

@@ -4,33 +4,22 @@ use rust_xlsxwriter::{Format, FormatAlign, Workbook, Worksheet, XlsxError};
 
 use super::escapes::escape;
 use super::styles::{CellStyles, Style, heading, prepare_printing};
-use crate::batch::digest::{self, SetDigest};
+use crate::batch::digest;
 use crate::batch::range::written;
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
 use crate::formats::xlsx::excel_date::excel_date;
 use crate::formats::xlsx::{ABOUT, BOUNDS, PROGRAM};
-use crate::formats::{CropSummary, ExportInfo};
+use crate::formats::{ExportInfo, ExportOutcome};
 
-/// What the sheet says about the export.
-pub(super) struct AboutInfo<'a> {
-    pub(super) export: &'a ExportInfo,
-    /// The version of the interface; empty if unknown.
-    pub(super) version: &'a str,
-    pub(super) extracted: &'a str,
-    /// The figures, if there are any.
-    pub(super) summary: Option<&'a CropSummary>,
-    pub(super) digest: Option<&'a SetDigest>,
-    pub(super) columns: &'a [usize],
-    /// The most links of one sheet, and the number of links that were written as plain text for that reason.
-    pub(super) link_limit: u32,
-    pub(super) plain_links: u32,
-}
-
-/// Adds the sheet `About` to the workbook.
+/// Adds the sheet `About` to the workbook. `links` says why some links are not live.
 pub(super) fn write(
     book: &mut Workbook,
-    info: &AboutInfo<'_>,
     styles: &CellStyles,
+    info: &ExportInfo,
+    extracted: &str,
+    outcome: &ExportOutcome<'_>,
+    links: &str,
+    columns: &[usize],
 ) -> Result<(), XlsxError> {
     let sheet = book.add_worksheet_with_constant_memory()?;
     prepare_printing(sheet.set_name(ABOUT)?);
@@ -42,23 +31,23 @@ pub(super) fn write(
         row: 0,
         bold: Format::new().set_bold().set_indent(1),
     };
-    about.text("Range", &info.export.range, styles)?;
-    for filter in &info.export.filters {
+    about.text("Range", &info.range, styles)?;
+    for filter in &info.filters {
         about.text("Filter", filter, styles)?;
     }
-    about.text("Service", &info.export.source, styles)?;
-    about.text("Version", info.version, styles)?;
-    if let Some(moment) = excel_date(info.extracted) {
+    about.text("Service", &info.source, styles)?;
+    about.text("Version", outcome.version.unwrap_or_default(), styles)?;
+    if let Some(moment) = excel_date(extracted) {
         about.number("Asked (UTC)", moment.days, styles.get(Style::Second))?;
     }
-    if let Some(summary) = info.summary {
+    if let Some(summary) = outcome.summary {
         about.text("Time zone", summary.zone, styles)?;
         // As text: spreadsheets have no dates before 1900.
         for (label, bound) in BOUNDS.iter().zip(summary.bounds) {
             about.text(label, &bound.map(written).unwrap_or_default(), styles)?;
         }
     }
-    if let Some(digest) = info.digest {
+    if let Some(digest) = outcome.digest {
         // No disk can store more than 15 digits of batches.
         #[allow(clippy::cast_precision_loss)]
         let count = digest.count() as f64;
@@ -71,14 +60,8 @@ pub(super) fn write(
     about.text("Written by", PROGRAM, styles)?;
     let marks = "Rows with a fill are batches with warnings";
     about.text("Marks", marks, styles)?;
-    if info.plain_links > 0 {
-        let why = format!(
-            "Excel takes {} live links in a sheet: the {} beyond are text",
-            info.link_limit, info.plain_links
-        );
-        about.text("Links", &why, styles)?;
-    }
-    about.fields(info.columns, styles)
+    about.text("Links", links, styles)?;
+    about.fields(columns, styles)
 }
 
 /// The sheet, written line by line.
