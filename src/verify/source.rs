@@ -37,10 +37,10 @@ pub(crate) struct RecordSource {
     /// The name for messages, in quotes if it is a path.
     name: String,
     kind: SourceKind,
-    /// Whether a file without a byte is known to be complete.
-    may_be_empty: bool,
-    /// Whether files are hashed while they are read.
-    is_hashed: bool,
+    /// Whether a file without a byte is known to be complete, regardless of its name.
+    pub(crate) may_be_empty: bool,
+    /// Whether files are hashed while they are read, if their format allows that.
+    pub(crate) is_hashed: bool,
 }
 
 enum SourceKind {
@@ -159,16 +159,6 @@ impl RecordSource {
             may_be_empty: false,
             is_hashed: false,
         }
-    }
-
-    /// Accepts a file without a byte as complete, regardless of its name.
-    pub(crate) fn allow_empty(&mut self) {
-        self.may_be_empty = true;
-    }
-
-    /// Computes the digest of a file while it is read, if its format allows that.
-    pub(crate) fn hash_while_reading(&mut self) {
-        self.is_hashed = true;
     }
 
     /// Opens the file at `path`, or standard input for `-`.
@@ -538,7 +528,7 @@ mod tests {
             let digest = measured.measure().expect("measured").expect("a file");
             assert_eq!(digest.bytes, text.len() as u64);
             let mut source = removed(name, text);
-            source.hash_while_reading();
+            source.is_hashed = true;
             for stops in [true, false] {
                 let mut count = 0;
                 let info = source.read(None, &mut |_| {

@@ -103,10 +103,8 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     }
     let mut source = RecordSource::open(&args.file, storage)?;
     if let Some(expected) = &expected {
-        source.hash_while_reading();
-        if expected.has_empty_file() {
-            source.allow_empty();
-        }
+        source.is_hashed = true;
+        source.may_be_empty = expected.has_empty_file();
     }
     tables::connect(&mut source, context)?;
     tables::limit(&mut source, context, args, expected.as_ref())?;

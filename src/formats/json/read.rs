@@ -21,7 +21,11 @@ pub(crate) fn read(
     in_messages: bool,
     each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
-    let mut pieces = TextPieces::new(bytes);
+    let mut pieces = TextPieces {
+        bytes,
+        rest: Vec::new(),
+        begun: false,
+    };
     let mut lines = (shape == Shape::Lines).then(Lines::default);
     let mut splitter = Splitter::new(shape);
     let mut receiver = Receiver {
@@ -239,14 +243,6 @@ struct TextPieces<R> {
 }
 
 impl<R: Read> TextPieces<R> {
-    fn new(bytes: R) -> Self {
-        Self {
-            bytes,
-            rest: Vec::new(),
-            begun: false,
-        }
-    }
-
     /// Returns the next piece, unless it is not UTF-8; `None` at the end.
     fn next(&mut self) -> io::Result<Option<Result<String, FromUtf8Error>>> {
         let mut piece = std::mem::take(&mut self.rest);

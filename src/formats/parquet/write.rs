@@ -15,14 +15,14 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::Type;
 
+use crate::batch::Batch;
 use crate::batch::digest;
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS};
 use crate::error::{self, Failure};
 use crate::formats::{BatchWriter, ExportInfo, ExportOutcome, Finished, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::text;
-use column_buffer::{ColumnBuffer, Inexact};
+use column_buffer::ColumnBuffer;
 use group_writer::{GroupWriter, SharedOutput, io_error};
 use order::RowOrder;
 use schema::properties;
@@ -50,15 +50,9 @@ impl Parquet {
         info: &ExportInfo,
         extracted: String,
     ) -> Result<Self, Failure> {
-        let mut columns: Vec<ColumnBuffer> = fields
-            .columns
-            .iter()
-            .copied()
-            .map(ColumnBuffer::field)
-            .collect();
-        if !fields.named {
-            columns.push(ColumnBuffer::extra());
-        }
+        let columns = fields.columns.iter().copied().map(Some);
+        let columns = columns.chain((!fields.named).then_some(None));
+        let columns: Vec<ColumnBuffer> = columns.map(ColumnBuffer::new).collect();
         let types: Result<Vec<_>, ParquetError> =
             columns.iter().map(ColumnBuffer::describe).collect();
         let schema = types.and_then(|types| {
@@ -92,7 +86,11 @@ impl Parquet {
 
     /// Starts to write the buffered rows as one row group.
     fn end_group(&mut self) -> Result<(), Failure> {
-        let next = self.columns.iter().map(ColumnBuffer::next_group).collect();
+        let next = self
+            .columns
+            .iter()
+            .map(|buffer| ColumnBuffer::new(buffer.column));
+        let next = next.collect();
         let columns = std::mem::replace(&mut self.columns, next);
         self.size = 0;
         self.writer.start(columns, std::mem::take(&mut self.rows))
@@ -104,7 +102,7 @@ impl BatchWriter for Parquet {
         for buffer in &mut self.columns {
             match buffer.add(batch) {
                 Ok(size) => self.size += size,
-                Err(Inexact { column, into }) => return Err(refused(batch, column, into)),
+                Err(into) => return Err(refused(batch, buffer, into)),
             }
         }
         self.rows += 1;
@@ -131,14 +129,15 @@ impl BatchWriter for Parquet {
     }
 }
 
-fn refused(batch: &Batch, column: usize, into: &str) -> Failure {
-    let value = batch.plain(column).unwrap_or_default();
+fn refused(batch: &Batch, buffer: &ColumnBuffer, into: &str) -> Failure {
+    let value = buffer.column.and_then(|column| batch.plain(column));
+    let value = value.unwrap_or_default();
     Failure::new(
         error::Kind::Protocol,
         format!(
             "batch `{}`: `{}` is {}, which {into} cannot hold exactly",
             text::brief(&batch.id()),
-            COLUMNS[column].name,
+            buffer.name(),
             text::brief(&value)
         ),
     )

@@ -1,12 +1,12 @@
 //! Reads the table `batches` of a database that an export wrote.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::batch::{COLUMNS, Column, FieldType, PlainRow, column_bits, find_column};
+use crate::batch::{COLUMNS, FieldType, PlainRow, column_bits, find_column};
 use crate::error::{self, Failure};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
 use crate::storage::sqlite::{
@@ -47,133 +47,110 @@ pub(crate) fn check_length(path: &Path, head: &[u8]) -> Result<(), ReadError> {
 
 /// Reads the rows of the database at `path`.
 pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
-    let table = ExportTable::open(path).map_err(ReadError::Aborted)?;
-    table.each(each).map_err(ReadError::Aborted)?;
+    let (db, columns, mut unknown) = open(path).map_err(ReadError::Aborted)?;
+    let has_extra = unknown.iter().any(|name| name == EXTRA);
+    unknown.retain(|name| name != EXTRA);
+    let read = read_rows(&db, path, &columns, has_extra, each);
+    read.map_err(ReadError::Aborted)?;
     Ok(FileInfo {
-        columns: Some(table.columns()),
-        unknown: table.unknown,
-        keeps_unknown_fields: table.has_extra,
+        columns: Some(column_bits(columns.into_iter())),
+        unknown,
+        keeps_unknown_fields: has_extra,
         ..FileInfo::default()
     })
 }
 
-/// The table of a database that an export wrote.
-struct ExportTable {
-    path: PathBuf,
-    db: Connection,
-    /// The fields that have a column.
-    columns: Vec<usize>,
-    /// Whether it has a column for fields that the interface does not know.
-    has_extra: bool,
-    /// Columns that are not fields of a batch.
-    unknown: Vec<String>,
+/// Opens the database; returns the fields that have a column, and the names of the other columns, too.
+fn open(path: &Path) -> Result<(Connection, Vec<usize>, Vec<String>), Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let refused = || {
+        let path = path.display();
+        Failure::usage(
+            format!("`{path}` is neither an archive nor an export with a table `batches`"),
+            "pass a database that `trayscan export -f sqlite` wrote, or an archive",
+        )
+    };
+    let failure = |error| {
+        if is_damage_error(&error) {
+            return damage(path, error.into());
+        }
+        refused().caused_by(error)
+    };
+    let db = connect(path, flags).map_err(failure)?;
+    // The check of the pages looks up each row in the index, in random order.
+    db.pragma_update(None, "cache_size", CACHE)
+        .map_err(failure)?;
+    check_table(&db, path)?;
+    let (mut columns, mut unknown) = (Vec::new(), Vec::new());
+    for name in column_names(&db).map_err(failure)? {
+        match find_column(&name) {
+            Some(column) => columns.push(column),
+            None => unknown.push(name),
+        }
+    }
+    if columns.is_empty() {
+        return Err(refused());
+    }
+    Ok((db, columns, unknown))
 }
 
-impl ExportTable {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let refused = || {
-            let path = path.display();
-            Failure::usage(
-                format!("`{path}` is neither an archive nor an export with a table `batches`"),
-                "pass a database that `trayscan export -f sqlite` wrote, or an archive",
-            )
-        };
-        let failure = |error| {
-            if is_damage_error(&error) {
-                return damage(path, error.into());
-            }
-            refused().caused_by(error)
-        };
-        let db = connect(path, flags).map_err(failure)?;
-        // The check of the pages looks up each row in the index, in random order.
-        db.pragma_update(None, "cache_size", CACHE)
-            .map_err(failure)?;
-        check_table(&db, path)?;
-        let (mut columns, mut unknown) = (Vec::new(), Vec::new());
-        for name in column_names(&db).map_err(failure)? {
-            match find_column(&name) {
-                Some(column) => columns.push(column),
-                None => unknown.push(name),
+/// Passes each row to `each`, until that returns `Break`.
+fn read_rows(
+    db: &Connection,
+    path: &Path,
+    columns: &[usize],
+    has_extra: bool,
+    each: &mut RecordHandler<'_>,
+) -> Result<(), Failure> {
+    let failure = |error| read_failure(path, error);
+    let bits = column_bits(columns.iter().copied());
+    let names = columns.iter().map(|&column| COLUMNS[column].name);
+    let names: Vec<&str> = names.chain(has_extra.then_some(EXTRA)).collect();
+    let sql = format!("SELECT {} FROM batches", names.join(", "));
+    let mut rows = db.prepare(&sql).map_err(failure)?;
+    let mut rows = rows.query([]).map_err(failure)?;
+    let mut count = 0;
+    while let Some(row) = rows.next().map_err(failure)? {
+        count += 1;
+        let mut values = PlainRow::default();
+        for (place, name) in names.iter().enumerate() {
+            let column = columns.get(place).copied();
+            let kind = column.map_or(FieldType::Text, |column| COLUMNS[column].kind);
+            let text = text(row.get_ref(place).map_err(failure)?, kind).map_err(|found| {
+                // If the file is damaged, that is the better explanation.
+                let damage = check_pages(db, path).err();
+                damage.unwrap_or_else(|| wrong_type(path, count, name, kind, found))
+            })?;
+            match column {
+                Some(column) => values.texts[column] = text,
+                None => values.extra = text,
             }
         }
-        if columns.is_empty() {
-            return Err(refused());
+        let record = Record::of_row(&values, bits, RecordPlace::Batch(count));
+        if each(&record)? == ControlFlow::Break(()) {
+            return Ok(());
         }
-        let has_extra = unknown.iter().any(|name| name == EXTRA);
-        unknown.retain(|name| name != EXTRA);
-        Ok(Self {
-            path: path.to_owned(),
-            db,
-            columns,
-            has_extra,
-            unknown,
-        })
+        // A caller that stops after the first row only needs the columns, and should not wait for this check.
+        if count == 1 {
+            check_pages(db, path)?;
+        }
     }
+    if count == 0 {
+        check_pages(db, path)?;
+    }
+    Ok(())
+}
 
-    /// Returns the fields that have a column, one bit each.
-    fn columns(&self) -> u32 {
-        column_bits(self.columns.iter().copied())
-    }
-
-    /// Passes each row to `each`, until that returns `Break`.
-    fn each(&self, each: &mut RecordHandler<'_>) -> Result<(), Failure> {
-        let failure = |error| read_failure(&self.path, error);
-        let names = self.columns.iter().map(|&column| COLUMNS[column].name);
-        let names: Vec<&str> = names.chain(self.has_extra.then_some(EXTRA)).collect();
-        let sql = format!("SELECT {} FROM batches", names.join(", "));
-        let mut rows = self.db.prepare(&sql).map_err(failure)?;
-        let mut rows = rows.query([]).map_err(failure)?;
-        let mut count = 0;
-        while let Some(row) = rows.next().map_err(failure)? {
-            count += 1;
-            let mut values = PlainRow::default();
-            for (place, &column) in self.columns.iter().enumerate() {
-                let cell = row.get_ref(place).map_err(failure)?;
-                match text(cell, COLUMNS[column].kind) {
-                    Ok(text) => values.texts[column] = text,
-                    Err(found) => {
-                        let Column { name, kind, .. } = COLUMNS[column];
-                        return Err(self.wrong_type(count, name, kind, found));
-                    }
-                }
-            }
-            if self.has_extra {
-                let cell = row.get_ref(self.columns.len()).map_err(failure)?;
-                values.extra = text(cell, FieldType::Text)
-                    .map_err(|found| self.wrong_type(count, EXTRA, FieldType::Text, found))?;
-            }
-            let record = Record::of_row(&values, self.columns(), RecordPlace::Batch(count));
-            if each(&record)? == ControlFlow::Break(()) {
-                return Ok(());
-            }
-            // A caller that stops after the first row only needs the columns, and should not wait for this check.
-            if count == 1 {
-                check_pages(&self.db, &self.path)?;
-            }
-        }
-        if count == 0 {
-            check_pages(&self.db, &self.path)?;
-        }
-        Ok(())
-    }
-
-    fn wrong_type(&self, row: u64, name: &str, kind: FieldType, found: &str) -> Failure {
-        // If the file is damaged, that is the better explanation.
-        if let Err(failure) = check_pages(&self.db, &self.path) {
-            return failure;
-        }
-        let expected = match kind {
-            FieldType::Text | FieldType::Date => "text",
-            FieldType::Integer => "an integer",
-            FieldType::Decimal => "a number",
-            FieldType::Boolean => "0 or 1",
-        };
-        let path = self.path.display();
-        let message = format!("`{path}`, batch {row}: `{name}` is {found}, not {expected}");
-        Failure::new(error::Kind::Protocol, message)
-            .hint("the database was modified; export it again")
-    }
+fn wrong_type(path: &Path, row: u64, name: &str, kind: FieldType, found: &str) -> Failure {
+    let expected = match kind {
+        FieldType::Text | FieldType::Date => "text",
+        FieldType::Integer => "an integer",
+        FieldType::Decimal => "a number",
+        FieldType::Boolean => "0 or 1",
+    };
+    let path = path.display();
+    let message = format!("`{path}`, batch {row}: `{name}` is {found}, not {expected}");
+    Failure::new(error::Kind::Protocol, message).hint("the database was modified; export it again")
 }
 
 /// Returns the names of the columns of the table.

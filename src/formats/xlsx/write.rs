@@ -9,7 +9,6 @@ mod summary;
 
 // The content of a cell: text that XML can carry, links, dates in days, formats and widths.
 mod cell;
-mod escapes;
 mod styles;
 mod web_address;
 

@@ -20,13 +20,6 @@ const PIECE: usize = 1024;
 /// The largest number of 18 digits.
 const MOST_HUNDREDTHS: i64 = 999_999_999_999_999_999;
 
-/// A value that its column cannot store exactly.
-pub(super) struct Inexact {
-    pub(super) column: usize,
-    /// The type of the column.
-    pub(super) into: &'static str,
-}
-
 /// The buffered values of one column.
 pub(super) struct ColumnBuffer {
     /// `None` for the column of unknown fields.
@@ -45,32 +38,26 @@ enum ColumnValues {
 }
 
 impl ColumnBuffer {
-    pub(super) fn field(column: usize) -> Self {
-        Self::new(Some(column), COLUMNS[column].kind)
-    }
-
-    pub(super) fn extra() -> Self {
-        Self::new(None, FieldType::Text)
-    }
-
-    fn new(column: Option<usize>, kind: FieldType) -> Self {
-        let cells = match kind {
+    /// Starts with no values.
+    pub(super) fn new(column: Option<usize>) -> Self {
+        let new = Self {
+            column,
+            present: Vec::new(),
+            cells: ColumnValues::Flags(Vec::new()),
+        };
+        let cells = match new.kind() {
             FieldType::Text => ColumnValues::Texts(Vec::new(), Vec::new()),
             FieldType::Date | FieldType::Integer | FieldType::Decimal => {
                 ColumnValues::Numbers(Vec::new())
             }
             FieldType::Boolean => ColumnValues::Flags(Vec::new()),
         };
-        Self {
-            column,
-            present: Vec::new(),
-            cells,
-        }
+        Self { cells, ..new }
     }
 
-    /// Returns an empty buffer of the same column.
-    pub(super) fn next_group(&self) -> Self {
-        self.column.map_or_else(Self::extra, Self::field)
+    pub(super) fn kind(&self) -> FieldType {
+        let column = self.column.map(|column| &COLUMNS[column]);
+        column.map_or(FieldType::Text, |column| column.kind)
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -82,8 +69,9 @@ impl ColumnBuffer {
         self.column == Some(BATCH_ID)
     }
 
-    /// Adds the value of `batch`; returns its size in bytes.
-    pub(super) fn add(&mut self, batch: &Batch) -> Result<usize, Inexact> {
+    /// Adds the value of `batch`; returns its size in bytes. The error is the type of the column, if that cannot store the
+    /// value exactly.
+    pub(super) fn add(&mut self, batch: &Batch) -> Result<usize, &'static str> {
         let value = match self.column {
             None => batch.extra().map(Cow::Owned),
             Some(BATCH_ID) => Some(batch.id()),
@@ -92,6 +80,7 @@ impl ColumnBuffer {
         let Some(text) = value.as_deref() else {
             return Ok(self.add_level(false));
         };
+        let kind = self.kind();
         let size = match &mut self.cells {
             ColumnValues::Texts(bytes, ends) => {
                 bytes.extend_from_slice(text.as_bytes());
@@ -103,9 +92,7 @@ impl ColumnBuffer {
                 size_of::<bool>()
             }
             ColumnValues::Numbers(numbers) => {
-                let column = self.column.unwrap_or_default();
-                let number = number(text, COLUMNS[column].kind);
-                numbers.push(number.map_err(|into| Inexact { column, into })?);
+                numbers.push(number(text, kind)?);
                 size_of::<i64>()
             }
         };

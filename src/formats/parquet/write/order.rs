@@ -104,8 +104,8 @@ mod tests {
     use crate::batch::{Batch, COLUMNS};
 
     fn buffers(columns: &[usize], rows: &[(&str, &str)]) -> Vec<ColumnBuffer> {
-        let mut buffers: Vec<ColumnBuffer> =
-            columns.iter().copied().map(ColumnBuffer::field).collect();
+        let columns = columns.iter().copied().map(Some);
+        let mut buffers: Vec<ColumnBuffer> = columns.map(ColumnBuffer::new).collect();
         for (id, date) in rows {
             let json = format!("{{\"batch_id\":\"{id}\",\"batch_creation_date\":{date}}}");
             let batch = Batch::read(&json).batch.expect("a batch");
@@ -156,10 +156,9 @@ mod tests {
     fn only_a_true_order_is_declared() {
         let declared = |columns: &[usize], sorting: Option<&str>| {
             let sorting = sorting.map(|word| Sorting::parse(word).expect(word));
-            let columns: Vec<ColumnBuffer> =
-                columns.iter().copied().map(ColumnBuffer::field).collect();
-            let names = columns.iter().filter_map(|buffer| buffer.column);
-            let order = RowOrder::new(&fields(&names.collect::<Vec<_>>()), sorting.as_ref());
+            let order = RowOrder::new(&fields(columns), sorting.as_ref());
+            let columns = columns.iter().copied().map(Some);
+            let columns: Vec<ColumnBuffer> = columns.map(ColumnBuffer::new).collect();
             let declared = order.declared(&columns).unwrap_or_default().into_iter();
             let keys = declared.map(|key| (key.column_idx, key.descending));
             keys.collect::<Vec<_>>()

@@ -22,9 +22,7 @@ const FALSE_POSITIVES: f64 = 0.01;
 
 impl ColumnBuffer {
     pub(super) fn describe(&self) -> Result<Arc<Type>, ParquetError> {
-        let kind = self
-            .column
-            .map_or(FieldType::Text, |column| COLUMNS[column].kind);
+        let kind = self.kind();
         let (physical, logical) = match kind {
             FieldType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             FieldType::Integer => (Physical::INT64, None),

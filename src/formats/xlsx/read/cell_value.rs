@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use anyhow::{Context as _, Result, bail};
-use chrono::{DateTime, Datelike as _, Timelike as _};
+use chrono::{DateTime, SecondsFormat};
 use memchr::{memchr3, memmem};
 
 use super::number_formats::NumberFormats;
@@ -283,20 +283,7 @@ fn instant(days: f64) -> String {
     let Some(moment) = moment else {
         return days.to_string();
     };
-    // Nearly all of them; the general way takes far longer.
-    if moment.timestamp_subsec_micros() == 0 && (0..10_000).contains(&moment.year()) {
-        let (date, time) = (moment.date_naive(), moment.time());
-        return format!(
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-            date.year(),
-            date.month(),
-            date.day(),
-            time.hour(),
-            time.minute(),
-            time.second()
-        );
-    }
-    moment.format("%Y-%m-%dT%H:%M:%S%.fZ").to_string()
+    moment.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 /// Undoes the escapes for characters that XML cannot store, such as `\u{1}`, and for text that looks like one.

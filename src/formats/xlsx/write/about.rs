@@ -2,8 +2,8 @@
 
 use rust_xlsxwriter::{Format, FormatAlign, Workbook, Worksheet, XlsxError};
 
-use super::escapes::escape;
 use super::styles::{CellStyles, Style, heading, prepare_printing};
+use super::xml::escape;
 use crate::batch::digest;
 use crate::batch::range::written;
 use crate::batch::{COLUMNS, MEANINGS, Meaning};

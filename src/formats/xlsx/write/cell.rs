@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::escapes::{escape, has_foreign};
 use super::web_address::WebAddresses;
+use super::xml::{escape, has_foreign};
 use crate::batch::{ANALYSIS_LINK, Batch, COLUMNS, Column, FieldType, exact_float};
 use crate::formats::xlsx::excel_date::{ExcelDate, excel_date};
 use crate::text;

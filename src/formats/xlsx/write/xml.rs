@@ -1,4 +1,4 @@
-//! Text in XML, as Excel writes it.
+//! Text in XML, as Excel writes it, and escapes for text that XML cannot store.
 
 /// Appends the text of a cell. Excel reads `_x000D_` as a carriage return, and XML could not store one; a text
 /// that looks like such an escape is escaped itself.
@@ -55,9 +55,59 @@ fn is_escape(bytes: &[u8]) -> bool {
         && matches!(digits[4], b'_' | b'\r'))
 }
 
+/// Returns whether `text` has characters that XML cannot store.
+pub(super) fn has_foreign(text: &str) -> bool {
+    text.contains(is_foreign)
+}
+
+fn is_foreign(letter: char) -> bool {
+    matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// The most hexadecimal digits of a character.
+const DIGITS: usize = 6;
+
+/// Returns `text` with visible escapes, such as `\u{1}`, for characters that XML cannot store; `None` if there
+/// are none. Text that looks like an escape is escaped, too, so that the reader can undo each.
+pub(super) fn escape(text: &str) -> Option<String> {
+    // The first bytes of what is looked for below.
+    let is_suspect = |byte: u8| matches!(byte, b'\0'..=0x1f | b'\\' | 0xef);
+    if !text.bytes().any(is_suspect) {
+        return None;
+    }
+    let is_escape = |rest: &str| {
+        let digits = rest.strip_prefix("\\u{").and_then(|rest| {
+            // The reader undoes no longer escapes, and a longer search would take quadratic time.
+            let end = rest.bytes().take(DIGITS + 1).position(|byte| byte == b'}');
+            end.map(|end| &rest[..end])
+        });
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let letter = code.and_then(char::from_u32);
+        letter.is_some_and(|letter| letter == '\\' || is_foreign(letter))
+    };
+    if !has_foreign(text)
+        && !text
+            .match_indices("\\u{")
+            .any(|(at, _)| is_escape(&text[at..]))
+    {
+        return None;
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for (at, letter) in text.char_indices() {
+        if is_foreign(letter) || letter == '\\' && is_escape(&text[at..]) {
+            escaped.extend(letter.escape_unicode());
+        } else {
+            escaped.push(letter);
+        }
+    }
+    Some(escaped)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::xlsx::read::cell_value::unescape;
+    use proptest::prelude::*;
 
     #[test]
     fn text_and_attributes_are_escaped_as_excel_does() {
@@ -85,6 +135,38 @@ mod tests {
             xml.clear();
             put_attribute(&mut xml, text);
             assert_eq!(xml, in_attribute.as_bytes(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_control_character_and_a_text_that_looks_like_its_escape_differ() {
+        assert_eq!(escape("\u{1}").as_deref(), Some(r"\u{1}"));
+        assert_eq!(escape(r"\u{1}").as_deref(), Some(r"\u{5c}u{1}"));
+        assert_eq!(escape(r"\u{5c}u{1}").as_deref(), Some(r"\u{5c}u{5c}u{1}"));
+    }
+
+    #[test]
+    fn text_that_only_looks_like_an_escape_is_unchanged() {
+        for text in [r"\u{9}", r"\u{a}", r"\u{d}", r"\u{41}", r"\u{0001}", r"\u{"] {
+            let escaped = escape(text).unwrap_or_else(|| text.to_owned());
+            assert_eq!(unescape(&escaped), text);
+        }
+    }
+
+    // In quadratic time, this would take hours.
+    #[test]
+    fn escapes_without_an_end_take_no_longer_than_other_text() {
+        let text = r"\u{".repeat(1_000_000);
+        assert_eq!(escape(&text), None);
+        let text = format!("\0{text}");
+        assert_eq!(escape(&text), Some(text.replace('\0', r"\u{0}")));
+    }
+
+    proptest! {
+        #[test]
+        fn escapes_can_be_undone(text in r"(\\|u\{|[0-9a-f]{1,4}|\}|\\u\{(1|9|5c|0001|fffe|41)\}|[\x00-\x1f\u{fffe}é])*") {
+            let escaped = escape(&text).unwrap_or_else(|| text.clone());
+            prop_assert_eq!(unescape(&escaped), text);
         }
     }
 }
