@@ -1,10 +1,12 @@
 //! Tests that every writer must pass. A new format is tested as soon as it is in [`Format::ALL`].
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -79,14 +81,6 @@ fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
         _ => {}
     }
     let text = std::str::from_utf8(bytes).expect("text");
-    let row = |object: &Value| {
-        let cell = |name: &str| match &object[name] {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            other => Some(other.to_string()),
-        };
-        COLUMNS.iter().map(|column| cell(column.name)).collect()
-    };
     let separated = |delimiter: u8| {
         let mut reader = ::csv::ReaderBuilder::new()
             .delimiter(delimiter)
@@ -106,14 +100,12 @@ fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
     };
     match format {
         Format::Json => {
-            let all: Vec<Value> = serde_json::from_str(text).expect("an array");
-            Some(all.iter().map(row).collect())
+            let all: Vec<Object> = serde_json::from_str(text).expect("an array");
+            Some(all.iter().map(object_row).collect())
         }
         Format::Ndjson => {
-            let lines = text
-                .lines()
-                .map(|line| serde_json::from_str(line).expect("an object"));
-            Some(lines.map(|object: Value| row(&object)).collect())
+            let object = |line: &str| serde_json::from_str(line).expect("an object");
+            Some(text.lines().map(|line| object_row(&object(line))).collect())
         }
         Format::Csv => Some(separated(b',')),
         Format::Tsv => Some(separated(b'\t')),
@@ -212,21 +204,23 @@ fn parquet_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
     rows.map(|found| row(found.expect("a row"))).collect()
 }
 
-/// Reads a message; `None` if it is not a batch.
-fn singer_row(line: &str) -> Option<Vec<Option<String>>> {
-    use serde_json::value::RawValue;
-    #[derive(serde::Deserialize)]
-    struct WrittenMessage {
-        record: Option<std::collections::HashMap<String, Box<RawValue>>>,
-    }
-    let message: WrittenMessage = serde_json::from_str(line).expect("a message");
-    let record = message.record?;
-    let cell = |name: &str| match record[name].get() {
+/// A JSON object, whose numbers keep their digits.
+type Object = HashMap<String, Box<RawValue>>;
+
+fn object_row(object: &Object) -> Vec<Option<String>> {
+    let cell = |name: &str| match object[name].get() {
         "null" => None,
         text if text.starts_with('"') => Some(serde_json::from_str(text).expect("text")),
         text => Some(text.to_owned()),
     };
-    Some(COLUMNS.iter().map(|column| cell(column.name)).collect())
+    COLUMNS.iter().map(|column| cell(column.name)).collect()
+}
+
+/// Reads a message; `None` if it is not a batch.
+fn singer_row(line: &str) -> Option<Vec<Option<String>>> {
+    let message: Object = serde_json::from_str(line).expect("a message");
+    let record = message.get("record")?.get();
+    Some(object_row(&serde_json::from_str(record).expect("a record")))
 }
 
 /// Returns the rows that a reader should see.

@@ -177,8 +177,12 @@ fn first_rows(text: &[u8], delimiter: u8) -> impl Iterator<Item = StringRecord> 
 /// Picks the delimiter with which most cells of the first line are field names; `None` if the line is not
 /// a header.
 fn detect_header(text: &[u8], candidates: &[u8]) -> Option<(u8, StringRecord)> {
-    let line = first_line(text);
-    if line.is_some_and(|line| !contains_name(line)) {
+    let rows = text.strip_prefix(MARK).unwrap_or(text);
+    let is_row = |line: &&[u8]| !line.is_empty() && !line.contains(&b'"');
+    // Then it is the first row with every delimiter.
+    let line = lines(rows).next().filter(is_row);
+    let mut names = COLUMNS.iter().map(|column| column.name.as_bytes());
+    if line.is_some_and(|line| !names.any(|name| memmem::find(line, name).is_some())) {
         return None;
     }
     let line = line.unwrap_or(text);
@@ -201,22 +205,9 @@ fn detect_header(text: &[u8], candidates: &[u8]) -> Option<(u8, StringRecord)> {
     best.map(|(_, delimiter, names)| (delimiter, names))
 }
 
-/// Returns the first line if it is the first row with every delimiter.
-fn first_line(text: &[u8]) -> Option<&[u8]> {
-    let text = text.strip_prefix(MARK).unwrap_or(text);
-    let line = lines(text).next()?;
-    (!line.is_empty() && !line.contains(&b'"')).then_some(line)
-}
-
 /// Splits `text` at every line break, inside quotes too.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| matches!(byte, b'\r' | b'\n'))
-}
-
-/// Returns whether `line` contains the name of a field.
-fn contains_name(line: &[u8]) -> bool {
-    let mut names = COLUMNS.iter().map(|column| column.name.as_bytes());
-    names.any(|name| memmem::find(line, name).is_some())
 }
 
 fn count(byte: u8, text: &[u8]) -> usize {

@@ -60,7 +60,8 @@ impl Dialect {
             FieldType::Date => !self.excel,
             FieldType::Integer | FieldType::Boolean => true,
         };
-        if is_copied && self.has_distinct_delimiter() {
+        // No number and no date contains one of these.
+        if is_copied && matches!(self.delimiter, b',' | b';' | b'\t' | b'|') {
             CopyRule::Always
         } else {
             CopyRule::Never
@@ -79,11 +80,6 @@ impl Dialect {
             None => text.iter().any(is_special),
         };
         !has_any && !matches!(text.first(), Some(b'=' | b'+' | b'-' | b'@' | b'\''))
-    }
-
-    /// Returns whether no number and no date contains the delimiter.
-    fn has_distinct_delimiter(&self) -> bool {
-        matches!(self.delimiter, b',' | b';' | b'\t' | b'|')
     }
 
     /// Adds a cell and the delimiter after it to `row`, in quotes only if needed.

@@ -12,10 +12,10 @@ pub(crate) struct LineChecker {
     state: LineState,
     /// The current line, from 1.
     line: u64,
-    /// The previous byte.
-    last: u8,
-    /// 0 at the start of a row, 1 after its first byte.
-    row: u8,
+    /// The previous byte; a line feed at the start.
+    pub(crate) last: u8,
+    /// Whether the row has a byte.
+    in_row: bool,
     /// Whether rows end with CR LF; `None` before the end of the first.
     crlf: Option<bool>,
 }
@@ -30,12 +30,8 @@ enum LineState {
     Quote,
 }
 
-/// An error, and its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadLine {
-    pub(crate) line: u64,
-    pub(crate) why: &'static str,
-}
+/// The line of an error, and what is wrong.
+pub(crate) type BadLine = (u64, &'static str);
 
 impl LineChecker {
     pub(crate) fn new(delimiter: u8) -> Self {
@@ -44,14 +40,9 @@ impl LineChecker {
             state: LineState::Bare,
             line: 1,
             last: b'\n',
-            row: 0,
+            in_row: false,
             crlf: None,
         }
-    }
-
-    /// Returns the last byte so far; a line feed at the start.
-    pub(crate) fn last(&self) -> u8 {
-        self.last
     }
 
     /// Returns whether the file may end here.
@@ -78,17 +69,17 @@ impl LineChecker {
     /// Continues outside quotes, up to the next quote or line break; returns the number of bytes.
     fn bare(&mut self, rest: &[u8]) -> Result<usize, BadLine> {
         let Some(found) = memchr3(b'"', b'\r', b'\n', rest) else {
-            self.row = 1;
+            self.in_row = true;
             return Ok(rest.len());
         };
         let before = match found {
             0 => self.last,
             _ => rest[found - 1],
         };
-        let is_empty = found == 0 && self.row == 0;
+        let is_empty = found == 0 && !self.in_row;
         match rest[found] {
             b'"' if is_empty || before == self.delimiter => {
-                self.row = 1;
+                self.in_row = true;
                 self.state = LineState::Quoted;
             }
             b'"' => return Err(self.bad("a quote appears inside an unquoted cell")),
@@ -133,16 +124,13 @@ impl LineChecker {
             return Err(self.bad("the line endings differ: LF and CR LF are mixed"));
         }
         self.state = LineState::Bare;
-        self.row = 0;
+        self.in_row = false;
         self.line += 1;
         Ok(())
     }
 
     fn bad(&self, why: &'static str) -> BadLine {
-        BadLine {
-            line: self.line,
-            why,
-        }
+        (self.line, why)
     }
 }
 
@@ -185,7 +173,6 @@ mod tests {
         ] {
             for size in [1, 2, 3, 100] {
                 let found = check(text, size).err();
-                let found = found.as_ref().map(|bad| (bad.line, bad.why));
                 match (found, expected) {
                     (Some((line, why)), Some((expected, start))) => {
                         assert_eq!(line, expected, "{text:?}");

@@ -45,7 +45,7 @@ pub(crate) fn read(
         .buffer_capacity(128 * 1024)
         .from_reader(&mut input);
     let columns = dialect.columns();
-    let mut separator = Separator::Unknown;
+    let mut separator = None;
     let mut wrong_type = None;
     let mut record = StringRecord::new();
     let mut skip = dialect.header;
@@ -55,7 +55,7 @@ pub(crate) fn read(
         let line = next;
         let place = RecordPlace::Line(line);
         let more = reader.read_record(&mut record);
-        if let Some(BadLine { line, why }) = reader.get_mut().bad_line.take() {
+        if let Some((line, why)) = reader.get_mut().bad_line.take() {
             return Err(ReadError::broken(RecordPlace::Line(line), why, None));
         }
         if !more.map_err(|error| broken(error, place, &dialect))? {
@@ -75,11 +75,9 @@ pub(crate) fn read(
             let why = format!("found {} {cells}, expected {}", record.len(), dialect.width);
             return Err(ReadError::broken(place, why, None));
         }
-        if separator == Separator::Unknown {
-            separator = Separator::of(&record, &dialect);
-        }
+        separator = separator.or_else(|| find_separator(&record, &dialect));
         dialect.check_formulas(&record, place)?;
-        if separator == Separator::Comma && wrong_type.is_none() {
+        if separator == Some(',') && wrong_type.is_none() {
             wrong_type = describe_wrong_point(&record, &dialect, place);
         }
         let row = CsvRow {
@@ -102,7 +100,7 @@ pub(crate) fn read(
     }
     Ok(FileInfo {
         columns: Some(columns),
-        unended: input.lines.last() != b'\n',
+        unended: input.lines.last != b'\n',
         wrong_type,
         unknown: dialect.unknown,
         ..FileInfo::default()
@@ -121,36 +119,21 @@ fn broken(error: csv::Error, place: RecordPlace, dialect: &DetectedDialect) -> R
     }
 }
 
-/// The decimal separator of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Separator {
-    Unknown,
-    Point,
-    Comma,
-}
-
-impl Separator {
-    /// Detects it from the first number with a fraction. The rest of the file must use the same one.
-    fn of(record: &StringRecord, dialect: &DetectedDialect) -> Self {
-        let decimals =
-            (0..COLUMNS.len()).filter(|&column| COLUMNS[column].kind == FieldType::Decimal);
-        for cell in decimals.filter_map(|column| record.get(dialect.cells[column]?)) {
-            if cell.contains('.') && is_number(cell) {
-                return Self::Point;
-            }
-            if with_point(cell).is_some() {
-                return Self::Comma;
-            }
-        }
-        Self::Unknown
-    }
+/// Finds the decimal separator of a file in its first number with a fraction. The rest must use the same one.
+fn find_separator(record: &StringRecord, dialect: &DetectedDialect) -> Option<char> {
+    let columns = dialect.cells.iter().zip(&COLUMNS);
+    let mut decimals = columns.filter(|(_, column)| column.kind == FieldType::Decimal);
+    decimals.find_map(|(cell, _)| match record.get((*cell)?)? {
+        cell if cell.contains('.') && is_number(cell) => Some('.'),
+        cell => with_point(cell).map(|_| ','),
+    })
 }
 
 /// One row, cell by cell.
 struct CsvRow<'a> {
     record: &'a StringRecord,
     dialect: &'a DetectedDialect,
-    separator: Separator,
+    separator: Option<char>,
 }
 
 impl Values for CsvRow<'_> {
@@ -158,7 +141,7 @@ impl Values for CsvRow<'_> {
         let cell = self.record.get(self.dialect.cells[column]?)?;
         if self.dialect.excel && COLUMNS[column].kind == FieldType::Date {
             // With decimal points, spreadsheets read a comma in a date as text.
-            let is_text = self.separator == Separator::Point && cell.contains(',');
+            let is_text = self.separator == Some('.') && cell.contains(',');
             if let Some(date) = from_excel(cell).filter(|_| !is_text) {
                 return Some(Cow::Owned(date));
             }
@@ -168,14 +151,10 @@ impl Values for CsvRow<'_> {
         }
         // An empty cell is null.
         let text = Some(self.dialect.unescape(cell)).filter(|text| !text.is_empty())?;
-        let has_comma = self.separator == Separator::Comma;
-        let decimal = has_comma && COLUMNS[column].kind == FieldType::Decimal;
-        Some(
-            decimal
-                .then(|| with_point(text))
-                .flatten()
-                .unwrap_or(Cow::Borrowed(text)),
-        )
+        let is_decimal = COLUMNS[column].kind == FieldType::Decimal;
+        let has_comma = is_decimal && self.separator == Some(',');
+        let decimal = has_comma.then(|| with_point(text)).flatten();
+        Some(decimal.unwrap_or(Cow::Borrowed(text)))
     }
 }
 

@@ -145,9 +145,6 @@ pub(super) struct PartReader<'a, R> {
     text_of: TextOf,
     /// The number of pieces without formats in a text; `None` outside of a text.
     plain_pieces: Option<u32>,
-    /// Whether a piece has formats, and whether it only says how to read the others.
-    in_run: bool,
-    in_phonetic: bool,
     /// Whether the current list is that of cell formats.
     in_formats: bool,
 }
@@ -175,8 +172,6 @@ impl<'a, R: Read> PartReader<'a, R> {
             piece: 0,
             text_of: TextOf::Nothing,
             plain_pieces: None,
-            in_run: false,
-            in_phonetic: false,
             in_formats: false,
         })
     }
@@ -304,9 +299,7 @@ impl<'a, R: Read> PartReader<'a, R> {
                 Ok(())
             }
             ("worksheet" | "sst", b"is" | b"si") => self.start_text(),
-            ("worksheet" | "sst", b"r" | b"rPh" | b"t") if self.plain_pieces.is_some() => {
-                self.start_piece()
-            }
+            ("worksheet" | "sst", b"t") if self.plain_pieces.is_some() => self.start_piece(),
             ("worksheet", _) if self.cell.is_some() && self.plain_pieces.is_none() => {
                 bail!("has a cell with an unknown element")
             }
@@ -356,7 +349,6 @@ impl<'a, R: Read> PartReader<'a, R> {
         let is_right = self.xml.name() == b"si" || self.cell.as_ref().is_some_and(is_text);
         ensure!(is_right, "has text in a cell of another type");
         self.plain_pieces = Some(0);
-        (self.in_run, self.in_phonetic) = (false, false);
         self.text.clear();
         if self.part.root == "sst" {
             check_size(
@@ -369,20 +361,16 @@ impl<'a, R: Read> PartReader<'a, R> {
 
     /// Starts a piece of a text. Rejects several pieces without formats: readers take different ones.
     fn start_piece(&mut self) -> Result<()> {
-        match self.xml.name() {
-            b"r" => self.in_run = true,
-            b"rPh" => (self.in_run, self.in_phonetic) = (true, true),
-            _ => {
-                let plain = u32::from(!self.in_run);
-                self.plain_pieces = self.plain_pieces.map(|pieces| pieces + plain);
-                if !self.in_phonetic {
-                    let is_kept = |pair| pair == (&b"xml:space"[..], &b"preserve"[..]);
-                    let keeps_blanks = self.xml.attributes().any(is_kept);
-                    self.text_of = TextOf::Text { keeps_blanks };
-                    self.piece = self.text.len();
-                }
-            }
+        match self.xml.check.parent() {
+            b"r" => {}
+            // It only says how to read the others.
+            b"rPh" => return Ok(()),
+            _ => self.plain_pieces = self.plain_pieces.map(|pieces| pieces + 1),
         }
+        let is_kept = |pair| pair == (&b"xml:space"[..], &b"preserve"[..]);
+        let keeps_blanks = self.xml.attributes().any(is_kept);
+        self.text_of = TextOf::Text { keeps_blanks };
+        self.piece = self.text.len();
         ensure!(self.plain_pieces <= Some(1), "has a text in several parts");
         Ok(())
     }
@@ -476,8 +464,6 @@ impl<'a, R: Read> PartReader<'a, R> {
             b"c" => return Ok(self.cell.take()),
             b"is" => self.plain_pieces = None,
             b"si" if self.plain_pieces.take().is_some() => self.part.texts.push(&self.text),
-            b"r" => self.in_run = false,
-            b"rPh" => (self.in_run, self.in_phonetic) = (false, false),
             b"cellXfs" => self.in_formats = false,
             // The rest has no cells.
             b"sheetData" => {

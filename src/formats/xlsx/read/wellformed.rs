@@ -69,6 +69,14 @@ impl WellFormed {
         prefix(&self.names[start..]) == self.own_prefix
     }
 
+    /// Returns the name of the element around the last start tag, without its prefix.
+    pub(super) fn parent(&self) -> &[u8] {
+        match self.open[..] {
+            [.., parent, element] => local(&self.names[parent..element]),
+            _ => &[],
+        }
+    }
+
     /// Checks text between tags: each `&` must start a valid reference.
     pub(super) fn text(&self, bytes: &[u8]) -> Result<()> {
         const MARK: &[u8] = "\u{feff}".as_bytes();
