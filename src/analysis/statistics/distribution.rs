@@ -1,36 +1,25 @@
 //! The exact distribution of the values of one field.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 
 use super::value::{ExactValue, from_hundredths};
 
-/// The number of values to collect before they are counted. Among fewer, hardly any are equal.
-const TAIL: usize = 1024;
-/// From this number of values on, those between zero and [`DENSE_END`] hundredths are counted in place: nearly all,
-/// because rates are percentages. Among fewer, the places would take more memory than the values.
-const DENSE_FROM: u64 = 8192;
-const DENSE_END: usize = 16_384;
-/// The places are extended by this many.
-const DENSE_STEP: usize = 1024;
+/// From this number of values on, equal ones are counted in one place: a list would take more memory, since rates have only
+/// ten thousand values with two digits.
+const MANY: usize = 16_384;
 
 /// The values of one field, each with its count.
 ///
 /// Memory is bounded by the number of distinct values: ten thousand for rates with two digits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Distribution {
-    /// Hundredths in ascending order, each with its count.
-    counted: Vec<(i32, u32)>,
-    /// The count of each number of hundredths, from zero. Empty before there are [`DENSE_FROM`] values.
-    dense: Vec<u32>,
-    /// Hundredths that are not counted yet, unsorted. Nearly all fit into 16 bits, and there may be many lists.
-    tail: Vec<u16>,
-    /// As `tail`, for those that do not fit.
-    wide_tail: Vec<i32>,
-    /// Values that are not whole hundredths, or are huge. Usually empty.
+    /// Hundredths in any order, while there are few. Nearly all fit into 16 bits, and there may be many lists.
+    few: Vec<u16>,
+    /// The count of each number of hundredths, from zero. Empty while there are few.
+    many: Vec<u64>,
+    /// All other values: negative, huge, or not whole hundredths. Usually empty.
     others: BTreeMap<Decimal, u64>,
     count: u64,
 }
@@ -62,26 +51,26 @@ impl Distribution {
     /// Adds `value`.
     pub(crate) fn take(&mut self, value: ExactValue) {
         self.count += 1;
-        match value {
-            ExactValue::Hundredths(hundredths) => self.count_one(hundredths),
-            ExactValue::Other(number) => *self.others.entry(number).or_default() += 1,
+        if let ExactValue::Hundredths(hundredths) = value
+            && let Ok(hundredths) = u16::try_from(hundredths)
+        {
+            self.add_hundredths(hundredths);
+        } else {
+            *self.others.entry(value.decimal()).or_default() += 1;
         }
     }
 
     /// Adds the values of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.count += other.count;
-        let narrow = other.tail.iter().map(|&hundredths| hundredths.into());
-        for hundredths in narrow.chain(other.wide_tail.iter().copied()) {
-            self.count_one(hundredths);
+        for hundredths in &other.few {
+            self.add_hundredths(*hundredths);
         }
-        if !other.dense.is_empty() {
-            // This one has at least as many values.
-            self.start_dense();
-            self.add_pairs(&other.dense_pairs());
-        }
-        if !other.counted.is_empty() {
-            self.add_pairs(&other.counted);
+        if !other.many.is_empty() {
+            self.count_places();
+            for (place, count) in other.many.iter().enumerate() {
+                self.count_at(place, *count);
+            }
         }
         for (number, count) in &other.others {
             *self.others.entry(*number).or_default() += count;
@@ -93,114 +82,52 @@ impl Distribution {
         self.count
     }
 
-    fn count_one(&mut self, hundredths: i32) {
-        let place = usize::try_from(hundredths).ok();
-        let place = place.and_then(|place| self.dense.get_mut(place));
-        if let Some(place) = place
-            && let Some(count) = place.checked_add(1)
-        {
-            *place = count;
-            return;
+    fn add_hundredths(&mut self, hundredths: u16) {
+        if !self.many.is_empty() {
+            return self.count_at(hundredths.into(), 1);
         }
-        let most = TAIL.max(self.counted.len() / 2);
-        if let Ok(narrow) = u16::try_from(hundredths) {
-            if !has_room(&mut self.tail, most) {
-                self.count_tails();
-            }
-            self.tail.push(narrow);
-        } else {
-            if !has_room(&mut self.wide_tail, most) {
-                self.count_tails();
-            }
-            self.wide_tail.push(hundredths);
+        let length = self.few.len();
+        if length == self.few.capacity() {
+            // Grows slowly, because there may be many lists.
+            self.few.reserve_exact(length / 4 + 4);
+        }
+        self.few.push(hundredths);
+        if length + 1 == MANY {
+            self.count_places();
         }
     }
 
-    /// Adds values with their counts, in ascending order.
-    fn add_pairs(&mut self, pairs: &[(i32, u32)]) {
-        if self.dense.is_empty() {
-            self.counted = merged(&self.counted, pairs);
-            return;
+    fn count_at(&mut self, place: usize, count: u64) {
+        if place >= self.many.len() {
+            self.many.resize((place + 1).next_multiple_of(1024), 0);
         }
-        let others: Vec<(i32, u32)> = pairs
-            .iter()
-            .copied()
-            .filter(|&(hundredths, count)| !self.add_dense(hundredths, count))
-            .collect();
-        if !others.is_empty() {
-            self.counted = merged(&self.counted, &others);
-        }
+        self.many[place] += count;
     }
 
-    /// Counts values in their place. Returns false if they have none, or are too many.
-    fn add_dense(&mut self, hundredths: i32, count: u32) -> bool {
-        let place = usize::try_from(hundredths).ok();
-        let Some(place) = place.filter(|place| *place < DENSE_END) else {
-            return false;
-        };
-        if place >= self.dense.len() {
-            let length = place / DENSE_STEP * DENSE_STEP + DENSE_STEP;
-            self.dense.reserve_exact(length - self.dense.len());
-            self.dense.resize(length, 0);
-        }
-        let sum = self.dense[place].checked_add(count);
-        self.dense[place] = sum.unwrap_or(self.dense[place]);
-        sum.is_some()
-    }
-
-    /// Starts to count values in their place.
-    fn start_dense(&mut self) {
-        if self.dense.is_empty() {
-            self.dense = vec![0; DENSE_STEP];
-            let counted = std::mem::take(&mut self.counted);
-            self.add_pairs(&counted);
-        }
-    }
-
-    fn dense_pairs(&self) -> Vec<(i32, u32)> {
-        let places = (0..).zip(&self.dense);
-        let pairs = places.filter(|(_, count)| **count > 0);
-        pairs.map(|(place, count)| (place, *count)).collect()
-    }
-
-    /// Counts the values of the tails.
+    /// Counts the values in their places from now on.
     #[cold]
-    fn count_tails(&mut self) {
-        if self.count >= DENSE_FROM {
-            self.start_dense();
+    fn count_places(&mut self) {
+        for hundredths in std::mem::take(&mut self.few) {
+            self.count_at(hundredths.into(), 1);
         }
-        let pairs = self.tail_pairs();
-        self.add_pairs(&pairs);
-        self.tail.clear();
-        self.wide_tail.clear();
-    }
-
-    fn tail_pairs(&self) -> Vec<(i32, u32)> {
-        merged(&counted(&self.tail), &counted(&self.wide_tail))
     }
 
     /// Returns the hundredths in ascending order, each with its count.
-    fn pairs(&self) -> Cow<'_, [(i32, u32)]> {
-        if self.tail.is_empty() && self.wide_tail.is_empty() && self.dense.is_empty() {
-            return Cow::Borrowed(&self.counted);
+    fn pairs(&self) -> Vec<(i32, u64)> {
+        if self.many.is_empty() {
+            let mut few = self.few.clone();
+            few.sort_unstable();
+            let runs = few.chunk_by(|left, right| left == right);
+            return runs.map(|run| (run[0].into(), run.len() as u64)).collect();
         }
-        let tail = merged(&self.counted, &self.tail_pairs());
-        Cow::Owned(if self.dense.is_empty() {
-            tail
-        } else {
-            merged(&tail, &self.dense_pairs())
-        })
+        let places = (0..).zip(self.many.iter().copied());
+        places.filter(|(_, count)| *count > 0).collect()
     }
 
     /// Returns the values in ascending order, each with its count.
     pub(crate) fn values(&self) -> Vec<(Decimal, u64)> {
-        let pairs = self.pairs();
-        let hundredths = pairs
-            .iter()
-            .map(|&(hundredths, count)| (from_hundredths(hundredths), u64::from(count)));
-        if self.others.is_empty() {
-            return hundredths.collect();
-        }
+        let pairs = self.pairs().into_iter();
+        let hundredths = pairs.map(|(hundredths, count)| (from_hundredths(hundredths), count));
         let others = self.others.iter().map(|(number, count)| (*number, *count));
         let mut values: Vec<(Decimal, u64)> = hundredths.chain(others).collect();
         values.sort_unstable_by_key(|(number, _)| *number);
@@ -265,11 +192,7 @@ impl Distribution {
         if !self.others.is_empty() {
             return ranked(self.values().into_iter(), ranks);
         }
-        let pairs = self.pairs();
-        let values = pairs
-            .iter()
-            .map(|&(value, count)| (value, u64::from(count)));
-        ranked(values, ranks).map(from_hundredths)
+        ranked(self.pairs().into_iter(), ranks).map(from_hundredths)
     }
 }
 
@@ -303,51 +226,6 @@ fn ranked<T: Copy + Default, const N: usize>(
 fn between(below: Decimal, above: Decimal, quarters: u64) -> Decimal {
     // Needs at most two more digits, for which every value has room, so nothing is rounded.
     below + (above - below) * Decimal::from(quarters) * Decimal::new(25, 2)
-}
-
-/// Returns whether `tail` has room for another value. Grows slowly up to `most`, because there may be many lists.
-fn has_room<T>(tail: &mut Vec<T>, most: usize) -> bool {
-    let length = tail.len();
-    if length == tail.capacity() && length < most {
-        tail.reserve_exact((length / 4 + 4).min(most - length));
-    }
-    length < tail.capacity()
-}
-
-/// Counts `values`; returns them in ascending order.
-fn counted<T: Copy + Ord + Into<i32>>(values: &[T]) -> Vec<(i32, u32)> {
-    let mut values = values.to_vec();
-    values.sort_unstable();
-    let runs = values.chunk_by(|left, right| left == right);
-    let mut pairs = Vec::with_capacity(runs.clone().count());
-    // A tail is never too long for the counter.
-    pairs.extend(runs.map(|run| (run[0].into(), u32::try_from(run.len()).unwrap_or(u32::MAX))));
-    pairs
-}
-
-/// Merges two ascending lists.
-fn merged(left: &[(i32, u32)], right: &[(i32, u32)]) -> Vec<(i32, u32)> {
-    let mut merged = Vec::with_capacity(left.len() + right.len());
-    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
-    while let (Some(&&(a, m)), Some(&&(b, n))) = (left.peek(), right.peek()) {
-        match a.cmp(&b) {
-            Ordering::Less => merged.extend(left.next()),
-            Ordering::Greater => merged.extend(right.next()),
-            Ordering::Equal => {
-                match m.checked_add(n) {
-                    Some(sum) => merged.push((a, sum)),
-                    // A value may appear twice.
-                    None => merged.extend([(a, m), (b, n)]),
-                }
-                left.next();
-                right.next();
-            }
-        }
-    }
-    merged.extend(left);
-    merged.extend(right);
-    merged.shrink_to_fit();
-    merged
 }
 
 #[cfg(test)]
@@ -454,8 +332,6 @@ mod tests {
         fn many_values_are_counted_and_stay_what_they_are(numbers in prop::collection::vec(0_i64..700, 2000..5000)) {
             let values: Vec<Decimal> = numbers.iter().map(|number| Decimal::new(*number, 2)).collect();
             let distribution = of(&values);
-            prop_assert!(distribution.counted.len() <= 700);
-            prop_assert!(distribution.tail.capacity() <= TAIL);
             check(&values, &distribution)?;
             let mut other = Distribution::default();
             other.merge(&distribution);
@@ -496,23 +372,12 @@ mod tests {
             let mut whole = Distribution::default();
             for part in &parts {
                 let distribution = of(part);
-                assert_eq!(distribution.dense.is_empty(), part.len() < 20_000);
-                assert!(distribution.dense.len() <= DENSE_END);
+                assert_eq!(distribution.many.is_empty(), part.len() < 20_000);
                 check(part, &distribution).expect("the figures of a part");
                 whole.merge(&distribution);
             }
             check(&parts.concat(), &whole).expect("the figures of all");
         }
-        // A place that is full does not lose values.
-        let mut full = of(&vec![Decimal::ONE; 10_000]);
-        full.dense[100] = u32::MAX - 1;
-        full.count = u64::from(u32::MAX) + 8;
-        for _ in 0..10 {
-            full.take(ExactValue::Hundredths(100));
-        }
-        let found = full.values().iter().map(|(_, count)| count).sum::<u64>();
-        assert_eq!(found, full.tail.len() as u64 + u64::from(u32::MAX));
-        assert_eq!(full.median(), Some(Decimal::ONE));
     }
 
     #[test]
@@ -544,11 +409,5 @@ mod tests {
         let mut distribution = Distribution::default();
         assert!(!distribution.add(Decimal::MAX));
         assert_eq!(distribution.count(), 0);
-    }
-
-    #[test]
-    fn counts_that_are_too_large_stand_side_by_side() {
-        let merged = merged(&[(5, u32::MAX)], &[(5, 2)]);
-        assert_eq!(merged, [(5, u32::MAX), (5, 2)]);
     }
 }
