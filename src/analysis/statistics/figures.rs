@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use rust_decimal::Decimal;
 
 use super::distribution::Distribution;
-use super::round::divide;
-use super::value::{ExactValue, FRACTION};
+
+use super::value::{ExactValue, FRACTION, divide};
 use crate::batch::{
     Batch, COEFFICIENT_OF_VARIATION, CREATION_DATE, GERMINATION_RATE, NUMBER_OF_IMAGES,
     SEEDLING_SIZE, Timestamp, USABLE_RATE, WARNINGS,

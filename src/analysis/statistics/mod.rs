@@ -17,19 +17,13 @@ pub(crate) mod distribution;
 pub(crate) mod figures;
 pub(crate) mod trend;
 
-// The limits of a control chart.
-pub(crate) mod control;
-
 // Exact values, and rounding for display.
-pub(crate) mod round;
 pub(crate) mod value;
 
-pub(crate) use control::Control;
 pub(crate) use distribution::Distribution;
 pub(crate) use figures::{FieldValue, Figures, Measurements, Metric};
 pub(crate) use groups::{Group, GroupedFigures, Groups};
 pub(crate) use key::{By, KeyPart};
 pub(crate) use period::{Period, Step};
-pub(crate) use round::{distinct, two_digits};
 pub(crate) use rust_decimal::Decimal;
-pub(crate) use value::ExactValue;
+pub(crate) use value::{ExactValue, distinct, two_digits};

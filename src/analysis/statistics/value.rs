@@ -1,13 +1,13 @@
-//! One value of a decimal field, exact.
+//! One value of a decimal field, exact, and rounded once for display.
 
 use std::cmp::Ordering;
 
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 
 /// The maximum number of digits before the decimal point.
 const WHOLE: usize = 15;
 /// The maximum number of digits after the decimal point.
-pub(super) const FRACTION: u32 = 10;
+pub(crate) const FRACTION: u32 = 10;
 
 /// A decimal number that can be used in all figures without rounding.
 ///
@@ -76,8 +76,8 @@ impl ExactValue {
         }
     }
 
-    /// Returns the value in units of the last possible digit.
-    pub(super) fn units(self) -> i128 {
+    /// Returns the value in units of the last possible digit: at most 84 bits.
+    pub(crate) fn units(self) -> i128 {
         match self {
             Self::Hundredths(hundredths) => i128::from(hundredths) * 10_i128.pow(FRACTION - 2),
             Self::Other(number) => number.mantissa() * 10_i128.pow(FRACTION - number.scale()),
@@ -125,6 +125,33 @@ fn hundredths(text: &[u8]) -> Option<i32> {
         size = size * 10 + i32::from(digit - b'0');
     }
     Some(sign * size)
+}
+
+/// Formats `number` with two digits after the decimal point, rounded half away from zero.
+pub(crate) fn two_digits(number: Decimal) -> String {
+    let mut rounded = number.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero);
+    if rounded.is_zero() {
+        // Avoids a negative zero.
+        rounded = Decimal::ZERO;
+    }
+    rounded.rescale(2);
+    rounded.to_string()
+}
+
+/// Formats `number` so that it differs from `other`: with two digits, or all if necessary.
+pub(crate) fn distinct(number: Decimal, other: Decimal) -> String {
+    let text = two_digits(number);
+    if text == two_digits(other) && number != other {
+        number.normalize().to_string()
+    } else {
+        text
+    }
+}
+
+/// Divides and rounds half up.
+pub(super) fn divide(dividend: u128, divisor: u128) -> u128 {
+    let (quotient, rest) = (dividend / divisor, dividend % divisor);
+    quotient + u128::from(rest >= divisor - rest)
 }
 
 #[cfg(test)]
@@ -184,6 +211,46 @@ mod tests {
         assert_eq!(ExactValue::new(Decimal::MAX), None);
         assert_eq!(ExactValue::new(Decimal::MIN), None);
         assert_eq!(ExactValue::new(Decimal::new(1, 28)), None);
+    }
+
+    #[test]
+    fn a_half_goes_away_from_zero() {
+        for (number, expected) in [
+            ("0", "0.00"),
+            ("1", "1.00"),
+            ("87.5", "87.50"),
+            ("0.005", "0.01"),
+            ("0.0049999999999999999999", "0.00"),
+            ("-0.005", "-0.01"),
+            ("-0.004", "0.00"),
+            ("2.675", "2.68"),
+            ("99.995", "100.00"),
+            ("-1.2350", "-1.24"),
+            ("999999999999999.995", "1000000000000000.00"),
+        ] {
+            let number = number.parse::<Decimal>().expect("a number");
+            assert_eq!(two_digits(number), expected);
+        }
+    }
+
+    #[test]
+    fn quotients_are_rounded_half_up() {
+        for (dividend, divisor, expected) in [
+            (0, 3, 0),
+            (1, 3, 0),
+            (1, 2, 1),
+            (5, 3, 2),
+            (4, 3, 1),
+            (7, 1, 7),
+        ] {
+            assert_eq!(
+                divide(dividend, divisor),
+                expected,
+                "{dividend} / {divisor}"
+            );
+        }
+        assert_eq!(divide(u128::MAX, 2), u128::MAX / 2 + 1);
+        assert_eq!(divide(u128::MAX - 1, u128::MAX), 1);
     }
 
     proptest! {

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 
-use chrono::DateTime;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::analysis::judgement::{
@@ -178,8 +177,7 @@ fn rounded(number: Option<Decimal>) -> Option<f64> {
 
 /// Returns the day of a local time, such as `2026-05-01`.
 fn day(second: i64) -> String {
-    let moment = DateTime::from_timestamp(second, 0).unwrap_or_default();
-    moment.format("%Y-%m-%d").to_string()
+    Step::Day.period(second).label()
 }
 
 fn notes(total: &Figures, newest: Option<&NewestStep<'_>>, span: &KnownSpan) -> Vec<String> {
