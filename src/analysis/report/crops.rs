@@ -1,9 +1,9 @@
 //! The crops in the newest step, the worst first, and over the whole range.
 
 use super::chart::crop_name;
-use super::charts::spark;
 use super::format::{day, figure, short_period, signed_change, to_f64};
 use super::gather::ReportData;
+use super::trends::spark;
 use crate::analysis::judgement::{CropJudgement, NewestStep, TargetState, Verdict};
 use crate::analysis::statistics::{Decimal, Figures, Metric, Period, distinct, two_digits};
 use crate::text::{join, thousands};

@@ -1,13 +1,10 @@
-//! The scatter chart of germination and usable rate: a dot per batch, and a table of the largest gaps.
+//! The scatter chart of germination and usable rate: a dot per batch, and a table of the largest gaps. Dots far below the
+//! diagonal germinated but are not usable.
 
-use std::collections::BTreeMap;
-
-use super::chart::{Chart, crop_name};
-use super::charts::{Scatter, ScatterPoint, scatter};
+use super::chart::{Chart, EdgeNumbers, WIDTH, crop_name, usual_least};
 use super::format::to_f64;
 use super::gather::{Density, ReportData};
-use super::outliers::usual_least;
-use super::svg::{AltText, rounded_out};
+use super::svg::{AltText, Anchor, Axis, Escaped, Svg, rounded_out, tick_label};
 use crate::analysis::statistics::{Decimal, Period, two_digits};
 use crate::text;
 
@@ -19,11 +16,38 @@ const MAX_DOTS_SIZE: usize = 256 * 1024;
 const MAX_ROWS: usize = 50;
 const MAX_ROWS_SIZE: usize = 64 * 1024;
 
+const HEIGHT: f64 = 340.0;
+const LEFT: f64 = 42.0;
+const RIGHT: f64 = WIDTH - 14.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = HEIGHT - 40.0;
+
 /// A dot and its row in the table.
 struct Dot {
-    point: ScatterPoint,
+    germination: f64,
+    usable: f64,
     gap: Decimal,
+    tooltip: String,
+    /// The link to the analysis.
+    link: Option<String>,
+    /// Whether it belongs to the newest step.
+    is_new: bool,
     cells: Vec<String>,
+}
+
+impl Dot {
+    /// Returns whether it is beyond the scale and drawn at the edge.
+    fn is_beyond(&self, (from, to): (f64, f64)) -> bool {
+        let rates = [self.germination, self.usable];
+        rates.iter().any(|rate| *rate < from || *rate > to)
+    }
+
+    /// Returns the size of its texts on the page, in bytes.
+    fn size(&self) -> usize {
+        let texts = [Some(&self.tooltip), self.link.as_ref()];
+        let texts = texts.into_iter().flatten();
+        texts.map(|text| Escaped(text).to_string().len()).sum()
+    }
 }
 
 pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> {
@@ -35,33 +59,25 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
     let density = data.density();
     let scale = scale(&density, &dots, is_crowded);
     let (rows_caption, rows, links) = table(&dots);
-    let points: Vec<ScatterPoint> = dots.into_iter().map(|dot| dot.point).collect();
-    let beyond = beyond(data.rated, &density, &points, is_crowded, scale);
-    let legend = legend(data, &points, is_crowded, beyond);
-    let below = points
+    let beyond = beyond(data.rated, &density, &dots, is_crowded, scale);
+    let below = dots
         .iter()
-        .filter(|point| point.germination - point.usable > 10.0)
-        .count() as u64;
+        .filter(|dot| dot.germination - dot.usable > 10.0);
     let words = AltText {
         id: "scatter",
         title: "Germination rate against usable rate, one dot per batch",
         description: &format!(
-            "Both in percent. On the diagonal, every germinated seedling is usable. Of {}, {below} are more than 10 points below it.",
-            text::count(points.len() as u64, "dot", "dots"),
+            "Both in percent. On the diagonal, every germinated seedling is usable. Of {}, {} are more than 10 points below it.",
+            text::count(dots.len() as u64, "dot", "dots"),
+            below.count(),
         ),
     };
-    let empty = BTreeMap::new();
-    let svg = scatter(&Scatter {
-        words,
-        points: &points,
-        density: if is_crowded { &density } else { &empty },
-        scale,
-    });
+    let crowd = if is_crowded { density } else { Density::new() };
     Some(Chart {
         caption: "Germination against usable".to_owned(),
-        aside: aside(data, &points, is_crowded),
-        legend,
-        svg,
+        aside: aside(data, &dots, is_crowded),
+        legend: legend(data, &dots, is_crowded, beyond),
+        svg: draw(&dots, &crowd, scale, &words),
         rows_caption,
         head: vec!["batch", "crop", "germination %", "usable %", "gap, points"],
         rows,
@@ -77,20 +93,18 @@ fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
         let (all, some) = (two_digits(germination), two_digits(usable));
         let gap = germination - usable;
         Some(Dot {
-            point: ScatterPoint {
-                germination: to_f64(germination),
-                usable: to_f64(usable),
-                tooltip: format!("{name}, {crop}: germination {all} %, usable {some} %"),
-                link: scan.link(),
-                is_new: Some(data.history.step.period(scan.created)) == newest,
-            },
+            germination: to_f64(germination),
+            usable: to_f64(usable),
+            tooltip: format!("{name}, {crop}: germination {all} %, usable {some} %"),
+            link: scan.link(),
+            is_new: Some(data.history.step.period(scan.created)) == newest,
             cells: vec![name, crop, all, some, two_digits(gap)],
             gap,
         })
     });
     dots.take(MAX_DOTS)
         .scan(0, |size, dot| {
-            *size += dot.point.size();
+            *size += dot.size();
             (*size <= MAX_DOTS_SIZE).then_some(dot)
         })
         .collect()
@@ -106,7 +120,7 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
         .into_iter()
         .take(MAX_ROWS)
         .take_while(|dot| {
-            size += dot.point.size();
+            size += dot.size();
             size <= MAX_ROWS_SIZE
         })
         .collect();
@@ -119,7 +133,7 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
         )
     };
     let rows = listed.iter().map(|dot| dot.cells.clone()).collect();
-    let links = listed.iter().map(|dot| dot.point.link.clone()).collect();
+    let links = listed.iter().map(|dot| dot.link.clone()).collect();
     (caption, rows, links)
 }
 
@@ -127,12 +141,12 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
 fn scale(density: &Density, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
     let squares = density.iter();
     let squares = squares.map(|((all, usable), count)| (f64::from(*all.min(usable)), *count));
-    let points = dots.iter().map(|dot| &dot.point);
-    let points = points.map(|point| (point.germination.min(point.usable), 1));
     let values = if is_crowded {
         squares.collect()
     } else {
-        points.collect()
+        let dots = dots.iter();
+        dots.map(|dot| (dot.germination.min(dot.usable), 1))
+            .collect()
     };
     let least = usual_least(values).unwrap_or(100.0).clamp(0.0, 99.0);
     (rounded_out(least, 100.0, 5).0.floor(), 100.0)
@@ -142,7 +156,7 @@ fn scale(density: &Density, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
 fn beyond(
     rated: u64,
     density: &Density,
-    points: &[ScatterPoint],
+    dots: &[Dot],
     is_crowded: bool,
     scale: (f64, f64),
 ) -> (u64, u64) {
@@ -152,22 +166,22 @@ fn beyond(
         let within = squares.filter(|((all, usable), _)| f64::from(*all.min(usable)) >= scale.0);
         rated - within.map(|(_, count)| count).sum::<u64>()
     } else {
-        points.iter().filter(|point| point.is_beyond(scale)).count() as u64
+        dots.iter().filter(|dot| dot.is_beyond(scale)).count() as u64
     };
     (beyond, rated - possible)
 }
 
 fn legend(
     data: &ReportData,
-    points: &[ScatterPoint],
+    dots: &[Dot],
     is_crowded: bool,
     (beyond, impossible): (u64, u64),
 ) -> Vec<(&'static str, String)> {
     let mut legend = Vec::new();
-    if points.iter().any(|point| point.is_new) {
+    if dots.iter().any(|dot| dot.is_new) {
         legend.push(("now", format!("newest {}", data.step_words().one)));
     }
-    if points.iter().any(|point| !point.is_new) {
+    if dots.iter().any(|dot| !dot.is_new) {
         legend.push(("spot", "others".to_owned()));
     }
     if is_crowded {
@@ -190,17 +204,104 @@ fn legend(
     legend
 }
 
-fn aside(data: &ReportData, points: &[ScatterPoint], is_crowded: bool) -> String {
-    let linked = points.iter().filter(|point| point.link.is_some()).count();
+fn aside(data: &ReportData, dots: &[Dot], is_crowded: bool) -> String {
+    let linked = dots.iter().filter(|dot| dot.link.is_some()).count();
     let note = match linked {
         0 => "",
-        _ if linked < points.len() => "; dots link to their analysis if there is one",
+        _ if linked < dots.len() => "; dots link to their analysis if there is one",
         _ => "; each dot links to its analysis",
     };
     let batches = text::count(data.rated, "batch", "batches");
     if is_crowded {
-        format!("newest {} of {batches} as dots{note}", points.len())
+        format!("newest {} of {batches} as dots{note}", dots.len())
     } else {
         format!("{batches}{note}")
+    }
+}
+
+/// Draws the dots above the squares of the `crowd`, on a scale for both axes.
+fn draw(dots: &[Dot], crowd: &Density, scale: (f64, f64), alt: &AltText<'_>) -> String {
+    let mut svg = Svg::with_role("group", WIDTH, HEIGHT, alt);
+    let x = Axis::new(scale, (LEFT, RIGHT));
+    let y = Axis::new(scale, (BOTTOM, TOP));
+    for tick in x.ticks(5) {
+        svg.line("grid", (x.position(tick), TOP), (x.position(tick), BOTTOM));
+        svg.line("grid", (LEFT, y.position(tick)), (RIGHT, y.position(tick)));
+        let (below, left) = (
+            (x.position(tick), BOTTOM + 15.0),
+            (LEFT - 5.0, y.position(tick) + 4.0),
+        );
+        svg.label("tick", below, Anchor::Middle, &tick_label(tick));
+        svg.label("tick", left, Anchor::End, &tick_label(tick));
+    }
+    draw_crowd(&mut svg, crowd, scale.0, &x, &y);
+    svg.line("diagonal", (LEFT, BOTTOM), (RIGHT, TOP));
+    let (new, old): (Vec<&Dot>, Vec<&Dot>) = dots.iter().partition(|dot| dot.is_new);
+    let mut beyond: Vec<(&Dot, f64)> = Vec::new();
+    for dot in old.into_iter().chain(new) {
+        if dot.is_beyond(scale) {
+            let is_usable = dot.usable < scale.0 || dot.usable > scale.1;
+            let values = [dot.germination, dot.usable];
+            beyond.push((dot, values[usize::from(is_usable)]));
+        } else {
+            let position = (x.position(dot.germination), y.position(dot.usable));
+            draw_dot(&mut svg, dot, position, false);
+        }
+    }
+    // The lowest has the place at the edge, and the others stand in a row away from it, each with its number.
+    beyond.sort_by(|(_, left), (_, right)| left.total_cmp(right));
+    let mut numbers = EdgeNumbers::new(LEFT, RIGHT);
+    for (dot, value) in beyond {
+        let (x, y) = (x.position(dot.germination), y.position(dot.usable));
+        let place = numbers.write(&mut svg, (x, y), value, dot.usable > scale.1);
+        draw_dot(&mut svg, dot, (x, place.unwrap_or(y)), true);
+    }
+    let below = (f64::midpoint(LEFT, RIGHT), HEIGHT - 6.0);
+    svg.label("axis", below, Anchor::Middle, "germination rate, %");
+    let beside = (-(TOP + BOTTOM) / 2.0, 12.0);
+    svg.label("axis upright", beside, Anchor::Middle, "usable rate, %");
+    svg.finish()
+}
+
+fn draw_dot(svg: &mut Svg, dot: &Dot, position: (f64, f64), is_beyond: bool) {
+    let (class, radius) = if dot.is_new {
+        ("now", 4.5)
+    } else {
+        ("spot", 3.2)
+    };
+    let shape = |svg: &mut Svg| {
+        if is_beyond {
+            // At the edge: this is not its real position.
+            svg.diamond(&format!("edge {class}"), position, &dot.tooltip);
+        } else {
+            svg.dot(class, position, radius, Some(&dot.tooltip));
+        }
+    };
+    match &dot.link {
+        Some(link) => svg.link(link, shape),
+        None => shape(svg),
+    }
+}
+
+/// Shades each square by its number of batches. There are five shades, each for four times as many.
+fn draw_crowd(svg: &mut Svg, crowd: &Density, least: f64, x: &Axis, y: &Axis) {
+    let mut shades: [Vec<(f64, f64)>; 5] = Default::default();
+    for ((germination, usable), count) in crowd {
+        if f64::from(*germination.min(usable)) < least {
+            continue;
+        }
+        let corner = (
+            x.position((*germination).into()),
+            y.position(f64::from(*usable) + 1.0),
+        );
+        shades[count.ilog(4).min(4) as usize].push(corner);
+    }
+    let across = x.position(100.0) - x.position(99.0);
+    let up = y.position(99.0) - y.position(100.0);
+    for (shade, corners) in (1..).zip(&shades) {
+        if !corners.is_empty() {
+            let class = format!("crowd crowd{shade}");
+            svg.boxes(&class, corners, (across, up));
+        }
     }
 }

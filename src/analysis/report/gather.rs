@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::losses::Losses;
 use super::parse::{BatchNumbers, SQUARES};
 use super::quality::Quality;
 use super::recent::RecentBatches;
 use crate::analysis::KnownSpan;
 use crate::analysis::judgement::History;
-use crate::analysis::statistics::{Figures, Measurements, Step};
+use crate::analysis::statistics::{Decimal, ExactValue, Figures, Measurements, Step};
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, COLUMNS, CROP_TYPE, Zone};
 use crate::error::Failure;
@@ -124,6 +123,55 @@ impl Sink for ReportData {
         self.quality.check(batch, crop, &numbers);
         self.recent.add(batch, crop, &numbers);
         Ok(())
+    }
+}
+
+/// The cells of all batches that have the counts, one average tray each.
+#[derive(Default)]
+pub(super) struct Losses {
+    pub(super) batches: u64,
+    /// The number of batches left out because their counts are contradictory.
+    pub(super) left_out: u64,
+    cells: Decimal,
+    germinated: Decimal,
+    usable: Decimal,
+}
+
+impl Losses {
+    pub(super) fn add(&mut self, numbers: &BatchNumbers) {
+        let (Some(cells), Some(germinated), Some(usable)) =
+            (numbers.cells, numbers.germinated, numbers.usable)
+        else {
+            return;
+        };
+        if ExactValue::Hundredths(0) > usable || usable > germinated || germinated > cells {
+            self.left_out += 1;
+            return;
+        }
+        let sums = [
+            self.cells.checked_add(cells.decimal()),
+            self.germinated.checked_add(germinated.decimal()),
+            self.usable.checked_add(usable.decimal()),
+        ];
+        if let [Some(cells), Some(germinated), Some(usable)] = sums {
+            (self.cells, self.germinated, self.usable) = (cells, germinated, usable);
+            self.batches += 1;
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Returns the shares in percent: usable, germinated but not usable, not germinated. `None` if no batch has the counts.
+    pub(super) fn shares(&self) -> Option<[Decimal; 3]> {
+        let of_cells = |part: Decimal| {
+            part.checked_mul(Decimal::ONE_HUNDRED)?
+                .checked_div(self.cells)
+        };
+        Some([
+            of_cells(self.usable)?,
+            of_cells(self.germinated - self.usable)?,
+            of_cells(self.cells - self.germinated)?,
+        ])
     }
 }
 

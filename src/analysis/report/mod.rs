@@ -2,13 +2,14 @@
 //!
 //! [`ReportData`] collects the batches; [`render`] builds the page. Read `gather.rs` first, then `page.rs`,
 //! which lists the sections. The figures come from [`super::statistics`], the layout from `page.html` and
-//! the images from [`charts`]. All text from the service is escaped, by the template and by [`svg`].
+//! the images from `control.rs`, `trends.rs`, `cells.rs` and `dots.rs`. All text from the service is escaped, by the template and by [`svg`].
 //!
 //! Where the page is written, and what the terminal shows, is left to `commands`.
 
+#![allow(clippy::cast_precision_loss, reason = "counts on a page are small")]
+
 // Collects the batches.
 mod gather;
-mod losses;
 mod parse;
 mod quality;
 mod recent;
@@ -24,14 +25,11 @@ mod tiles;
 mod trends;
 mod verdict;
 
-// Text.
-mod escape;
+// Numbers and dates as text.
 mod format;
 
 // Charts.
 mod chart;
-mod charts;
-mod outliers;
 mod svg;
 
 pub(crate) use gather::ReportData;

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::escape::Escaped;
 use super::format::{hide_emails, is_email};
 use super::parse::BatchNumbers;
+use super::svg::Escaped;
 use crate::analysis::judgement::BatchValues;
 use crate::analysis::statistics::{Decimal, ExactValue, Period, Step};
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, SCANNED_BY};

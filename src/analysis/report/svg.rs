@@ -1,10 +1,35 @@
 //! Writes small SVG images as text: shapes, axes and alternative text for screen readers.
 //!
-//! Colours and fonts come from the CSS classes of the page, for light mode, dark mode and print.
+//! Text from outside is escaped. Colours and fonts come from the CSS classes of the page, for light mode, dark mode and print.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display, Write};
 
-use super::escape::Escaped;
+use askama::filters::{Escaper, Html};
+
+use crate::text;
+
+/// Escapes HTML, and shows control characters and bidirectional overrides as visible escapes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VisibleHtml;
+
+impl Escaper for VisibleHtml {
+    fn write_escaped_str<W: Write>(&self, page: W, text: &str) -> fmt::Result {
+        Html.write_escaped_str(page, &text::escape(text))
+    }
+
+    fn write_escaped_char<W: Write>(&self, page: W, character: char) -> fmt::Result {
+        self.write_escaped_str(page, character.encode_utf8(&mut [0; 4]))
+    }
+}
+
+/// Escapes text for SVG elements and attributes.
+pub(super) struct Escaped<'a>(pub(super) &'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        VisibleHtml.write_escaped_str(f, self.0)
+    }
+}
 
 /// A length or position, rounded to a tenth: no screen shows more.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +172,12 @@ impl Svg {
         }
     }
 
+    /// Draws a diamond: a dot that stands out.
+    pub(super) fn diamond(&mut self, class: &str, (x, y): (f64, f64), tooltip: &str) {
+        let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
+        self.area(class, &corners, Some(tooltip));
+    }
+
     /// Makes what `draw` draws a link to `address`, which must be a checked web link.
     pub(super) fn link(&mut self, address: &str, draw: impl FnOnce(&mut Self)) {
         // Not in the tab order: there may be hundreds.
@@ -180,8 +211,8 @@ impl Svg {
 /// Maps a range of numbers to a range of positions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
-    from: f64,
-    to: f64,
+    pub(super) from: f64,
+    pub(super) to: f64,
     start: f64,
     end: f64,
 }
@@ -277,5 +308,19 @@ mod tests {
             assert!((scale.position(value) - position).abs() < 1e-9);
         }
         assert_eq!(format!("{} {} {}", Px(1.04), Px(2.0), Px(-0.01)), "1 2 0");
+    }
+
+    #[test]
+    fn invisible_characters_are_escaped() {
+        let mut page = String::new();
+        let text = "<a>\u{1b}[2J\u{0}\u{202e}&\r\n\u{9b}";
+        VisibleHtml
+            .write_escaped_str(&mut page, text)
+            .expect("text");
+        VisibleHtml
+            .write_escaped_char(&mut page, '\u{7}')
+            .expect("text");
+        let shown = "&#60;a&#62;\\u{1b}[2J\\u{0}\\u{202e}&#38;\\u{d}\n\\u{9b}\\u{7}";
+        assert_eq!(page, shown);
     }
 }
