@@ -1,19 +1,22 @@
 //! The skeleton of the commands that read many batches: request, source, pipeline, sink, outcome.
 
 use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
 
 use super::messages::{count, data_warnings};
-use super::result::{BatchResult, ResultFile};
 use super::source::{BatchPages, BatchSource};
 use crate::archive::Archive;
 use crate::batch::Zone;
 use crate::batch::date::Clock;
 use crate::batch::filter::Condition;
-use crate::batch::range::Range;
+use crate::batch::range::{Range, written};
 use crate::cli::{RangeArgs, SelectionArgs, SourceArgs};
+use crate::client::Version;
 use crate::error::{Failure, Kind};
 use crate::fetch::{DataIssues, PageOrder};
 use crate::pipeline::{Counts, Selection, Sink};
+use crate::storage::Location;
+use crate::storage::output::Published;
 use crate::terminal::{self, When};
 
 /// Which batches the command line asks for, checked before any request is sent.
@@ -118,22 +121,23 @@ impl BatchRequest {
         Err(Failure::new(Kind::Empty, message).hint(hint))
     }
 
-    /// Returns the result of a command that wrote `files` with this many batches.
+    /// Returns the result for `--message-format json` of a command that wrote `files` with this many batches. `version` is
+    /// `None` for an archive.
     pub(super) fn result(
         &self,
         source: &BatchSource,
-        version: Option<String>,
+        version: Option<Version>,
         batches: u64,
-        files: Vec<ResultFile>,
-    ) -> BatchResult {
-        BatchResult {
-            batches,
-            range: (&self.range).into(),
-            excludes_end: self.range.excludes_end,
-            version,
-            requests: source.stats.requests.get(),
-            files,
-        }
+        files: &[Value],
+    ) -> Value {
+        json!({
+            "batches": batches,
+            "range": dates(&self.range),
+            "excludes_end": self.range.excludes_end,
+            "version": version.map(|version| version.to_string()),
+            "requests": source.stats.requests.get(),
+            "files": files,
+        })
     }
 
     /// Says that no batch matches `--where`, and which values came instead; `None` if that is not why a result is empty.
@@ -151,6 +155,11 @@ pub(super) fn range(args: &RangeArgs, clock: Clock) -> Result<Range, Failure> {
         Some(period) => Range::parse_period(period, clock),
         None => Range::parse(args.start.as_deref(), args.end.as_deref(), clock),
     }
+}
+
+/// Returns the dates of a range for `--message-format json`.
+pub(super) fn dates(range: &Range) -> Value {
+    json!({"start": range.start.map(written), "end": range.end.map(written)})
 }
 
 /// The outcome of the pipeline.
@@ -208,10 +217,11 @@ impl Received<'_> {
         format!("{range}, {version}{requests}")
     }
 
-    /// Returns the result of a command that wrote `files` with all batches.
-    pub(super) fn result(&self, files: Vec<ResultFile>) -> BatchResult {
-        let version = self.pages.version().map(|version| version.to_string());
-        let batches = self.counts.written;
+    /// Returns the result of a command that wrote all batches to `place`.
+    pub(super) fn result(&self, place: &Location, published: &Published) -> Value {
+        let file = json!({"path": place.address(), "bytes": published.bytes});
+        let files: &[Value] = if place.is_stdout() { &[] } else { &[file] };
+        let (version, batches) = (self.pages.version(), self.counts.written);
         self.request.result(self.source, version, batches, files)
     }
 

@@ -38,8 +38,6 @@ mod outputs;
 
 mod messages;
 
-mod result;
-
 // What is made once and handed down; the async runtime, and signals that stop it.
 mod context;
 

@@ -7,7 +7,6 @@ use chrono::{DateTime, Utc};
 use super::batches::BatchRequest;
 use super::context::Context;
 use super::messages::{count, figure_warnings};
-use super::result::ResultFile;
 use super::source::BatchSource;
 use super::{desktop, outputs, runtime};
 use crate::analysis::KnownSpan;
@@ -201,7 +200,7 @@ async fn write_report(
         received.describe(),
         request.location.name(),
     );
-    let result = received.result(ResultFile::of_output(&request.location, &published));
+    let result = received.result(&request.location, &published);
     terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
 }

@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::batches::BatchRequest;
 use super::context::Context;
 use super::messages::{count, figure_warnings};
-use super::result::{BatchResult, ResultFile};
 use super::source::BatchSource;
 use super::{alarms, outputs, runtime};
 use crate::analysis::KnownSpan;
@@ -85,14 +82,6 @@ fn format_of_name(path: &Path) -> Option<SummaryFormat> {
         "txt" => Some(SummaryFormat::Table),
         _ => None,
     }
-}
-
-/// The result, for `--message-format json`.
-#[derive(Serialize)]
-struct SummaryResult {
-    #[serde(flatten)]
-    result: BatchResult,
-    groups: usize,
 }
 
 async fn summarise(
@@ -173,10 +162,8 @@ async fn summarise(
         received.describe(),
         destination.name(),
     );
-    let result = SummaryResult {
-        result: received.result(ResultFile::of_output(&destination.place, &published)),
-        groups: sums.groups.len(),
-    };
+    let mut result = received.result(&destination.place, &published);
+    result["groups"] = sums.groups.len().into();
     terminal::finish(Some(&terminal::timed(&conclusion)), &result, alarm.as_ref());
     alarm.map_or(Ok(()), |alarm| Err(alarm.into()))
 }

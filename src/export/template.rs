@@ -317,6 +317,7 @@ impl DateGap {
 }
 
 /// The names of crops in file names. Each crop has one name, which is unique on the disk.
+#[derive(Clone)]
 pub(crate) struct Crops {
     names: HashMap<String, String>,
     /// In lower case.

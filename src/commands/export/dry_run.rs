@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::lake::{self, LakeLock, LakePlan};
 use super::request::{ExportRequest, csv_options};
@@ -12,10 +12,10 @@ use crate::batch::COLUMNS;
 use crate::batch::range::{Range, written};
 use crate::cli::ExportArgs;
 use crate::client::Api;
+use crate::commands::batches::dates;
 use crate::commands::context::Context;
 use crate::commands::messages::count;
 use crate::commands::outputs;
-use crate::commands::result::ResultRange;
 use crate::commands::source::BatchSource;
 use crate::error::Failure;
 use crate::export::{Destination, PartitionedWriter, Template, check_folder};
@@ -27,59 +27,20 @@ use crate::terminal;
 use crate::text::{join, one_line, thousands};
 use crate::verify::Lake;
 
-/// What an export would do.
-#[derive(Serialize)]
-pub(super) struct ExportPlan {
-    dry_run: bool,
-    source: String,
-    /// The dates that are requested, in UTC.
-    range: ResultRange,
-    /// Whether batches created in the last second are left out.
-    excludes_end: bool,
-    /// The choice of API versions; `None` for an archive.
-    version: Option<&'static str>,
-    r#where: Vec<String>,
-    fields: Vec<&'static str>,
-    sort: Option<String>,
-    limit: Option<u64>,
-    format: &'static str,
-    compression: Option<&'static str>,
-    destination: String,
-    /// What is at the destination now, and what would become of it.
-    exists: String,
-    manifest: Option<String>,
-    manifest_exists: Option<String>,
-}
-
 pub(super) fn run(
     context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
 ) -> anyhow::Result<()> {
-    let range = match args.source.archive.as_deref() {
+    let archive = args.source.archive.as_deref();
+    let range = match archive {
         Some(path) => BatchSource::open(context, Some(path))?.limited(&request.batches.range)?,
         None => request.batches.range,
     };
-    let plan = plan(context, args, request, &range)?;
-    lake::warn_of_cut_periods(args, request, &context.storage);
-    let description = plan.describe(&range);
-    terminal::print(&conceal_credentials(&description))?;
-    terminal::finish(None, &plan, None);
-    Ok(())
-}
-
-/// Finds out what the export would do.
-fn plan(
-    context: &Context,
-    args: &ExportArgs,
-    request: &ExportRequest,
-    range: &Range,
-) -> anyhow::Result<ExportPlan> {
     let destination = &request.destination;
     let manifest = destination.manifest.as_deref();
     let locations = [args.output.output.as_deref(), manifest];
     let storage = &outputs::prepare_storage(context, &locations)?;
-    let archive = args.source.archive.as_deref();
     let (source, api) = BatchSource::check(context, archive)?;
     let lock = destination.lake_folder();
     let _lock = lock.as_deref().map(LakeLock::take).transpose()?;
@@ -87,27 +48,35 @@ fn plan(
     let manifest_exists =
         manifest.map(|path| existing_manifest(path, args, destination, is_up_to_date, storage));
     let fields = request.fields.columns.iter();
-    Ok(ExportPlan {
-        dry_run: true,
-        source,
-        range: range.into(),
-        excludes_end: range.excludes_end,
-        version: api.map(Api::name),
-        r#where: args.selection.conditions.clone(),
-        fields: fields.map(|&column| COLUMNS[column].name).collect(),
-        sort: args.sort.clone(),
-        limit: args.limit,
-        format: destination.format.name(),
-        compression: match destination.compression {
+    let fields: Vec<&str> = fields.map(|&column| COLUMNS[column].name).collect();
+    let plan = json!({
+        "dry_run": true,
+        "source": source,
+        // The dates that are requested, in UTC.
+        "range": dates(&range),
+        "excludes_end": range.excludes_end,
+        // The choice of API versions; null for an archive.
+        "version": api.map(Api::name),
+        "where": args.selection.conditions,
+        "fields": fields,
+        "sort": args.sort,
+        "limit": args.limit,
+        "format": destination.format.name(),
+        "compression": match destination.compression {
             Compression::None => None,
             Compression::Gzip => Some("gzip"),
             Compression::Zstd => Some("zstd"),
         },
-        destination: destination.place.address(),
-        exists,
-        manifest: manifest.map(|path| path.display().to_string()),
-        manifest_exists: manifest_exists.transpose()?,
-    })
+        "destination": destination.place.address(),
+        // What is at the destination now, and what would become of it.
+        "exists": exists,
+        "manifest": manifest.map(|path| path.display().to_string()),
+        "manifest_exists": manifest_exists.transpose()?,
+    });
+    lake::warn_of_cut_periods(args, request, &context.storage);
+    terminal::print(&conceal_credentials(&describe_plan(&plan, &range)))?;
+    terminal::finish(None, &plan, None);
+    Ok(())
 }
 
 /// Says what is at the destination, and whether `--only-changed` would leave everything as it is; fails if it cannot be
@@ -183,8 +152,8 @@ fn changed_files(
         }
         LakePlan::Update(update) => format!(
             "{} would be rewritten, and {} kept",
-            files(update.part.names.len()),
-            thousands(update.part.kept.len() as u64)
+            files(update.names.len()),
+            thousands(update.kept.len() as u64)
         ),
         LakePlan::Everything { known } => format!(
             "{} of an earlier run; all files would be written{}",
@@ -237,50 +206,61 @@ fn describe(existing: Existing) -> String {
     }
 }
 
-impl ExportPlan {
-    /// Describes the plan for people.
-    fn describe(&self, range: &Range) -> String {
-        let mut lines: Vec<(&str, String)> = vec![("source", self.source.clone())];
-        lines.push(("range", describe_range(range)));
-        if let Some(version) = self.version {
-            lines.push(("request", range.asked()));
-            let version = match version {
+/// Describes the plan for people.
+fn describe_plan(plan: &Value, range: &Range) -> String {
+    let text = |key: &str| plan[key].as_str();
+    let texts = |key: &str| {
+        let texts = plan[key].as_array().into_iter().flatten();
+        texts.filter_map(Value::as_str).collect::<Vec<&str>>()
+    };
+    let mut lines = vec![("source", text("source").unwrap_or_default().to_owned())];
+    let mut line = |name, value: &str| lines.push((name, value.to_owned()));
+    line("range", &describe_range(range));
+    if let Some(version) = text("version") {
+        line("request", &range.asked());
+        line(
+            "version",
+            match version {
                 "auto" => "v2, or v1 if the service has no v2",
                 version => version,
-            };
-            lines.push(("version", version.to_owned()));
-        }
-        let filters = self.r#where.iter();
-        lines.extend(filters.map(|filter| ("where", filter.clone())));
-        if self.r#where.is_empty() {
-            lines.push(("where", "all batches".to_owned()));
-        }
-        let fields = if self.fields == COLUMNS.map(|column| column.name) {
-            "all".to_owned()
-        } else {
-            self.fields.join(", ")
-        };
-        lines.push(("fields", fields));
-        lines.extend(self.sort.iter().map(|sort| ("sort", sort.clone())));
-        lines.extend(self.limit.map(|limit| ("limit", thousands(limit))));
-        let packed = self.compression.map(|packed| format!(", {packed}"));
-        let format = format!("{}{}", self.format, packed.unwrap_or_default());
-        lines.push(("format", format));
-        let destination = match self.destination.as_str() {
-            "-" => "standard output",
-            destination => destination,
-        };
-        lines.push(("destination", destination.to_owned()));
-        lines.push(("exists", self.exists.clone()));
-        if let (Some(manifest), Some(exists)) = (&self.manifest, &self.manifest_exists) {
-            lines.push(("manifest", format!("{manifest} (exists: {exists})")));
-        }
-        let line = |(key, value): (&str, String)| {
-            let key = format!("{key}:");
-            format!("{key:13}{}\n", one_line(&value))
-        };
-        lines.into_iter().map(line).collect()
+            },
+        );
     }
+    let conditions = texts("where");
+    for condition in &conditions {
+        line("where", condition);
+    }
+    if conditions.is_empty() {
+        line("where", "all batches");
+    }
+    let fields = texts("fields");
+    let has_all = fields == COLUMNS.map(|column| column.name);
+    let names = fields.join(", ");
+    line("fields", if has_all { "all" } else { &names });
+    if let Some(sort) = text("sort") {
+        line("sort", sort);
+    }
+    if let Some(limit) = plan["limit"].as_u64() {
+        line("limit", &thousands(limit));
+    }
+    let format = [text("format"), text("compression")];
+    line("format", &join(format.into_iter().flatten(), ", "));
+    line(
+        "destination",
+        match text("destination") {
+            Some("-") => "standard output",
+            destination => destination.unwrap_or_default(),
+        },
+    );
+    line("exists", text("exists").unwrap_or_default());
+    if let (Some(manifest), Some(exists)) = (text("manifest"), text("manifest_exists")) {
+        line("manifest", &format!("{manifest} (exists: {exists})"));
+    }
+    let line = |(name, value): (&str, String)| {
+        let name = format!("{name}:");
+        format!("{name:13}{}\n", one_line(&value))
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// Describes the creation dates that are selected, in UTC.

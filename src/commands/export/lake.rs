@@ -45,21 +45,16 @@ pub(super) enum LakePlan {
 
 /// An update of some files of a lake.
 pub(super) struct LakeUpdate {
-    pub(super) part: LakePart,
-    /// The names of crops in file names.
-    pub(super) crops: Crops,
-    /// The digest of all batches in the updated lake.
-    pub(super) digest: SetDigest,
-}
-
-/// The files of a lake to rewrite.
-pub(super) struct LakePart {
-    /// Their names, as the template forms them.
+    /// The files to rewrite, as the template names them.
     pub(super) names: HashSet<String>,
     /// The rows of the archive that may belong to them; `None` if any row may.
     pub(super) rows: Option<Vec<i64>>,
     /// The entries of the other files in the manifest.
     pub(super) kept: Vec<ManifestFile>,
+    /// The names of crops in file names.
+    pub(super) crops: Crops,
+    /// The digest of all batches in the updated lake.
+    pub(super) digest: SetDigest,
 }
 
 impl LakePlan {
@@ -113,7 +108,7 @@ impl LakePlan {
             (reason, _) => Err(reason.unwrap_or_default()),
         };
         match update {
-            Ok(update) if update.part.names.is_empty() && manifest.complete == complete => {
+            Ok(update) if update.names.is_empty() && manifest.complete == complete => {
                 Ok(Self::UpToDate(Box::new(manifest)))
             }
             Ok(update) => Ok(Self::Update(Box::new(update))),
@@ -332,11 +327,9 @@ fn plan_update(
         ..(*file).clone()
     });
     Ok(Ok(LakeUpdate {
-        part: LakePart {
-            kept: kept.collect(),
-            names: search.names,
-            rows,
-        },
+        kept: kept.collect(),
+        names: search.names,
+        rows,
         crops: search.crops,
         digest: search.digest,
     }))

@@ -5,21 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use serde_json::{Value, json};
 
 use super::dry_run;
-use super::lake::{self, LakeLock, LakePart, LakePlan, LakeUpdate};
-use super::manifest::ManifestInputs;
+use super::lake::{self, LakeLock, LakePlan, LakeUpdate};
+use super::manifest::manifest;
 use super::outcome::{format_notes, format_warnings, full_export, left_behind, partial_export};
 use super::request::{ExportRequest, csv_options};
 use crate::analysis::KnownSpan;
 use crate::analysis::summary::CropFigures;
-use crate::batch::digest::SetDigest;
 use crate::batch::range::written;
 use crate::cli::ExportArgs;
 use crate::commands::batches::{Received, stopped};
 use crate::commands::context::Context;
 use crate::commands::messages::count;
-use crate::commands::result::{BatchResult, ExportResult, LakeCounts, ResultFile};
 use crate::commands::source::{BatchPages, BatchSource};
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
@@ -115,7 +114,7 @@ fn pending_list(
     let mut pending = Pending::new(manifest, template)?;
     pending.others = unfinished;
     pending.others.extend(known.iter().cloned());
-    let names = update.iter().flat_map(|update| &update.part.names);
+    let names = update.iter().flat_map(|update| &update.names);
     pending.others.extend(names.cloned());
     Ok(Some(pending))
 }
@@ -154,17 +153,17 @@ fn up_to_date(
         count(manifest.batches, "batch", "batches"),
         count(manifest.files.len() as u64, "file", "files"),
     );
-    let result = ExportResult {
-        result: batches.result(source, None, manifest.batches, Vec::new()),
-        rows: None,
-        lake: Some(LakeCounts {
-            rewritten: 0,
-            removed: 0,
-            total: manifest.files.len(),
-        }),
-    };
+    let mut result = batches.result(source, None, manifest.batches, &[]);
+    add_lake_counts(&mut result, 0, 0, manifest.files.len());
     terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
+}
+
+/// Adds to the result what became of the files of a lake.
+fn add_lake_counts(result: &mut Value, rewritten: usize, removed: u64, total: usize) {
+    result["files_rewritten"] = rewritten.into();
+    result["files_removed"] = removed.into();
+    result["files_total"] = total.into();
 }
 
 /// Writes the file that marks a complete export, if there is to be one.
@@ -183,8 +182,8 @@ struct OpenOutputs {
     /// Whether batches are visible as they are written.
     live: bool,
     manifest: Option<Draft>,
-    /// What `--only-changed` rewrites, and the digest of the lake after that; `None` for everything.
-    part: Option<(LakePart, SetDigest)>,
+    /// What `--only-changed` rewrites; `None` for everything.
+    update: Option<LakeUpdate>,
     /// The file that marks a complete export.
     success_marker: Option<PathBuf>,
 }
@@ -227,10 +226,6 @@ impl OpenOutputs {
         let manifest = destination.manifest.as_deref();
         let has_digest = manifest.is_some() || format.embeds_digest();
         let new_digest = has_digest.then(|| request.new_digest());
-        let (part, crops) = match update {
-            Some(update) => (Some((update.part, update.digest)), Some(update.crops)),
-            None => (None, None),
-        };
         let (files, live) = if let Location::Table(address) = &destination.place {
             let options = context.settings()?.client_options()?;
             let loader =
@@ -250,8 +245,10 @@ impl OpenOutputs {
                 manifest: manifest.map(|path| Location::new(Some(path))).transpose()?,
                 new_digest: new_digest.map(|new| Box::new(new) as _),
                 new_writer: Box::new(make_writer),
-                only: part.as_ref().map(|(part, _)| part.names.clone()),
-                crops: crops.unwrap_or_else(|| Crops::new(&template)),
+                only: update.as_ref().map(|update| update.names.clone()),
+                crops: update
+                    .as_ref()
+                    .map_or_else(|| Crops::new(&template), |update| update.crops.clone()),
                 pending,
                 success_marker: success_marker.transpose()?,
             };
@@ -288,7 +285,7 @@ impl OpenOutputs {
             storage: storage.clone(),
             live,
             manifest: draft,
-            part,
+            update,
             success_marker: marker.map(Path::to_path_buf),
         })
     }
@@ -300,12 +297,12 @@ impl OpenOutputs {
         request: &ExportRequest,
         source: &BatchSource,
         known: Vec<String>,
-    ) -> anyhow::Result<(String, ExportResult)> {
+    ) -> anyhow::Result<(String, Value)> {
         let destination = &request.destination;
         let storage = &self.storage.clone();
         let mut received = self.fetch(args, request, source).await?;
-        let lake = self.part.as_ref();
-        let batches = lake.map_or(received.counts.written, |(_, digest)| digest.count());
+        let update = self.update.as_ref();
+        let batches = update.map_or(received.counts.written, |update| update.digest.count());
         request.batches.refuse_empty(batches, &received.counts)?;
         if batches > 0 {
             // Only the rewritten files of a lake may be without a match.
@@ -323,9 +320,10 @@ impl OpenOutputs {
             digest: None,
             summary: None,
         })?;
-        let (kept, known, digest) = match self.part {
-            Some((LakePart { kept, names, .. }, digest)) => {
-                (Some(kept), names.into_iter().collect(), Some(digest))
+        let (kept, known, digest) = match self.update {
+            Some(update) => {
+                let names = update.names.into_iter().collect();
+                (Some(update.kept), names, Some(update.digest))
             }
             None => (None, known, digest),
         };
@@ -355,33 +353,29 @@ impl OpenOutputs {
             None => full_export(request, &received, &written, &report),
             Some(kept) => partial_export(request, source, &written, kept, removed, batches),
         };
-        let result = ExportResult {
-            result: BatchResult {
-                batches,
-                ..received.result(ResultFile::of_export(&written))
-            },
-            rows: report.counts.clone(),
-            lake: only_changed.then(|| LakeCounts {
-                rewritten: written.len(),
-                removed,
-                total: written.len() + kept.as_ref().map_or(0, Vec::len),
-            }),
-        };
+        let files = written.iter().filter(|file| file.path != "-");
+        let files = files.map(|file| json!({"path": file.path, "bytes": file.bytes}));
+        let files: Vec<Value> = files.collect();
+        let pages = &received.pages;
+        let mut result = request
+            .batches
+            .result(source, pages.version(), batches, &files);
+        if let (Some(result), Some(rows)) = (result.as_object_mut(), &report.counts) {
+            result.extend(json!(rows).as_object().cloned().unwrap_or_default());
+        }
+        if only_changed {
+            let total = written.len() + kept.as_ref().map_or(0, Vec::len);
+            add_lake_counts(&mut result, written.len(), removed, total);
+        }
         if let (Some(draft), Some(digest)) = (self.manifest, digest) {
-            let inputs = ManifestInputs {
-                args,
-                request,
-                source,
-                received: &received,
-                written: &written,
-                kept: kept.unwrap_or_default(),
-                crop_names,
-                digest: &digest,
-                warnings,
-                complete: received.incomplete.is_none(),
-            };
-            let manifest = inputs.manifest();
-            let written = manifest.and_then(|manifest| draft.write(&manifest));
+            let files = kept.into_iter().flatten().chain(written).collect();
+            let manifest = manifest(args, request, source, &received, files, crop_names, &digest);
+            let written = manifest.and_then(|manifest| {
+                draft.write(&Manifest {
+                    warnings,
+                    ..manifest
+                })
+            });
             written.context("the export was written, but its manifest was not")?;
             lake::remove_pending_list(destination, only_changed, &places, storage).context(
                 "everything was written, but the list of pending changes could not be removed",
@@ -407,8 +401,7 @@ impl OpenOutputs {
         let data_on_terminal =
             self.live && terminal::stdout().is_terminal() && destination.format != Format::Table;
         let order = PageOrder::for_export(request.sorting.is_some(), args.limit.is_some());
-        let part = self.part.as_mut();
-        let rows = part.and_then(|(part, _)| part.rows.take());
+        let rows = self.update.as_mut().and_then(|update| update.rows.take());
         let lenient = args.selection.lenient;
         let pages = match (source.archive(), rows) {
             (Some(archive), Some(rows)) => {

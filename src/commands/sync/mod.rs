@@ -11,10 +11,12 @@ mod status;
 // `--changes`.
 mod changes;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::archive::sync::{self, SyncReport, SyncRequest};
@@ -24,7 +26,6 @@ use crate::batch::range::{Range, written};
 use crate::cli::SyncArgs;
 use crate::commands::context::Context;
 use crate::commands::messages::{count, issue_warnings};
-use crate::commands::result::SyncResult;
 use crate::commands::source::ServiceSource;
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
@@ -141,9 +142,26 @@ async fn update_archive(
         version.unwrap_or_default(),
         args.archive.display(),
     );
-    let result = SyncResult::new(run, source.stats.requests.get(), &args.archive);
+    let result = result(&run, source.stats.requests.get(), &args.archive);
     terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
+}
+
+/// Returns the result, for `--message-format json`.
+fn result(run: &Run, requests: u64, archive: &Path) -> Value {
+    let bytes = archive.metadata().ok().map(|file| file.len());
+    json!({
+        "batches": run.added + run.changed + run.unchanged,
+        "range": {"start": run.range_start, "end": null},
+        "excludes_end": false,
+        "version": run.version,
+        "requests": requests,
+        "files": [{"path": archive.display().to_string(), "bytes": bytes}],
+        "added": run.added,
+        "changed": run.changed,
+        "unchanged": run.unchanged,
+        "vanished": run.vanished,
+    })
 }
 
 /// Notes that `--start` has no effect if the archive begins earlier.
