@@ -1,11 +1,13 @@
 //! What is made once per run and handed down.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::cli::{Cli, ServiceArgs};
-use crate::config::Settings;
+use crate::config::{Settings, file};
 use crate::error::Failure;
-use crate::storage::Storage;
+use crate::storage::cloud::ObjectAddress;
+use crate::storage::{Storage, is_same_file};
 use crate::terminal::Terminal;
 
 /// What a run needs besides its own flags: made once, and handed down. Clones share everything.
@@ -58,5 +60,51 @@ impl Context {
         } = &*self.service;
         let settings = Settings::read(given, config.as_deref(), profile.as_deref())?;
         Ok(self.settings.get_or_init(|| settings))
+    }
+
+    /// Refuses to overwrite the config file or the client secret file. Each output is paired with the flag or argument that
+    /// names it.
+    pub(super) fn protect_own_files(
+        &self,
+        outputs: &[(&str, Option<&Path>)],
+    ) -> Result<(), Failure> {
+        let config = self.service.config.clone().or_else(file::default_path);
+        // The secret file exists, so an output that does not cannot be the same file.
+        let mut files = outputs.iter().filter_map(|(_, output)| *output);
+        let secret = if files.any(Path::is_file) && !self.service.sandbox {
+            // A config file that cannot be read fails later.
+            let settings = self.settings().ok();
+            settings.and_then(|settings| settings.secret_file.clone())
+        } else {
+            None
+        };
+        for (path, what) in [
+            (config, "the config file"),
+            (secret, "the client secret file"),
+        ] {
+            let Some(path) = path else { continue };
+            for (flag, output) in outputs {
+                let Some(output) = output.filter(|output| is_same_file(output, &path)) else {
+                    continue;
+                };
+                let name = output.display();
+                return Err(Failure::usage(
+                    format!("{flag} `{name}` would overwrite {what}"),
+                    "choose another name for the output",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the storage, with access to object storage if any of `locations` is there. It uses the certificates, retries
+    /// and time-outs of the service, wherever the batches are from.
+    pub(super) fn storage_for(&self, locations: &[Option<&Path>]) -> Result<Storage, Failure> {
+        let mut locations = locations.iter().flatten();
+        if !locations.any(|location| ObjectAddress::is_meant(location)) {
+            return Ok(self.storage.clone());
+        }
+        let options = self.settings()?.client_options()?;
+        self.storage.with_options(&options)
     }
 }

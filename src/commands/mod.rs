@@ -8,10 +8,8 @@ mod export;
 
 mod sync;
 
-mod alarms;
 mod summary;
 
-mod desktop;
 mod report;
 
 mod verify;
@@ -29,12 +27,10 @@ mod completions;
 // `man`.
 mod generate;
 
-// Shared by several commands: where batches are from, which of them, where they go, and what a run says.
+// Shared by several commands: where batches are from, which of them, and what a run says.
 mod source;
 
 mod batches;
-
-mod outputs;
 
 mod messages;
 

@@ -1,14 +1,17 @@
 //! `report`: writes one self-contained HTML page with charts.
 
+use std::env;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use super::batches::BatchRequest;
 use super::context::Context;
 use super::messages::{count, figure_warnings};
+use super::runtime;
 use super::source::BatchSource;
-use super::{desktop, outputs, runtime};
 use crate::analysis::KnownSpan;
 use crate::analysis::report::{self, ReportData, ReportInfo};
 use crate::batch::{COLUMNS, SCANNED_BY, Zone};
@@ -22,7 +25,7 @@ use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
     let request = ReportRequest::new(args, context.settings()?.time_zone.value)?;
-    outputs::protect_own_files(context, &[("-o", args.output.as_deref())])?;
+    context.protect_own_files(&[("-o", args.output.as_deref())])?;
     let (args, location) = (args.clone(), request.location.clone());
     runtime::run(
         context,
@@ -66,7 +69,7 @@ impl ReportRequest {
 /// Returns the time of the report: now, or SOURCE_DATE_EPOCH for reproducible output.
 fn creation_time(now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
     const VARIABLE: &str = "SOURCE_DATE_EPOCH";
-    let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
+    let Some(text) = env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
         return Ok(now);
     };
     let second = text.to_str().and_then(|text| text.parse().ok());
@@ -141,7 +144,7 @@ async fn write_report(
 ) -> anyhow::Result<()> {
     let service = &args.source.service;
     let settings = context.settings()?;
-    let storage = outputs::prepare_storage(context, &[args.output.as_deref()])?;
+    let storage = context.storage_for(&[args.output.as_deref()])?;
     let source = BatchSource::open(context, args.source.archive.as_deref())?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let mut output = storage.create(&request.location, Compression::None, args.no_clobber)?;
@@ -192,7 +195,7 @@ async fn write_report(
     }
     received.print_notes();
     if let Some(path) = request.location.path().filter(|_| args.open) {
-        desktop::open(&path).await;
+        open_on_desktop(&path).await;
     }
     let conclusion = format!(
         "report of {} ({}) to {}",
@@ -241,4 +244,55 @@ fn noticed(
     });
     let missing = missing.map(|warning| (1, format!("warning: {warning}")));
     found.chain(missing).collect()
+}
+
+/// How long a launcher may take to fail. One that still runs then has opened the file.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Opens `path`, or says why not. The file exists either way, so this is never a failure.
+async fn open_on_desktop(path: &Path) {
+    let name = path.display();
+    if !has_desktop() {
+        let note = format!("there is no desktop here; open `{name}` in a browser");
+        terminal::note(&note);
+        return;
+    }
+    // A relative name could be taken for an option.
+    let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    for command in open::commands(&absolute) {
+        if is_opened(command).await {
+            return;
+        }
+    }
+    log::warn!("no program opened `{name}`; open it in a browser");
+}
+
+/// Returns whether there is a desktop that can show a file. Elsewhere a launcher may start a browser in the
+/// terminal.
+fn has_desktop() -> bool {
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    !cfg!(all(unix, not(target_os = "macos")))
+        || ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"]
+            .into_iter()
+            .any(is_set)
+}
+
+async fn is_opened(mut command: Command) -> bool {
+    let command = command
+        .env_remove("TRAYSCAN_CLIENT_SECRET")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    let pause = Duration::from_millis(20);
+    for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
+        match child.try_wait() {
+            Ok(None) => tokio::time::sleep(pause).await,
+            Ok(Some(status)) => return status.success(),
+            Err(_) => return false,
+        }
+    }
+    true
 }

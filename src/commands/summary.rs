@@ -5,23 +5,26 @@ use std::path::Path;
 use super::batches::BatchRequest;
 use super::context::Context;
 use super::messages::{count, figure_warnings};
+use super::runtime;
 use super::source::BatchSource;
-use super::{alarms, outputs, runtime};
 use crate::analysis::KnownSpan;
+use crate::analysis::judgement::{CropJudgement, NewestStep};
+use crate::analysis::statistics::{distinct, two_digits};
 use crate::analysis::summary::{self, SummaryData, TableStyle};
 use crate::cli::{FailOn, OutputArgs, SummaryArgs, SummaryFormat};
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 use crate::export::Destination;
 use crate::formats::{Format, detect};
 use crate::storage::Escapes;
 use crate::terminal;
+use crate::text::brief;
 
 pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
     let zone = context.settings()?.time_zone.value;
     let request = BatchRequest::new(&args.selection, &args.source, zone)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
-    outputs::protect_own_files(context, &[("-o", args.output.as_deref())])?;
+    context.protect_own_files(&[("-o", args.output.as_deref())])?;
     let place = destination.place.clone();
     let args = args.clone();
     runtime::run(
@@ -91,7 +94,7 @@ async fn summarise(
     destination: &Destination,
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
-    let storage = outputs::prepare_storage(context, &[args.output.as_deref()])?;
+    let storage = context.storage_for(&[args.output.as_deref()])?;
     let source = BatchSource::open(context, args.source.archive.as_deref())?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let mut output =
@@ -154,7 +157,7 @@ async fn summarise(
     }
     received.print_notes();
     let start = request.range.start.map(|start| zone.local(start));
-    let alarm = alarms::find(newest, start, &args.fail_on);
+    let alarm = find_alarm(newest, start, &args.fail_on);
     let conclusion = format!(
         "{} in {} ({}) to {}",
         count(received.counts.written, "batch", "batches"),
@@ -166,4 +169,75 @@ async fn summarise(
     result["groups"] = sums.groups.len().into();
     terminal::finish(Some(&terminal::timed(&conclusion)), &result, alarm.as_ref());
     alarm.map_or(Ok(()), |alarm| Err(alarm.into()))
+}
+
+/// The maximum number of crops to name.
+const NAMED: usize = 5;
+
+/// Returns the alarm if a crop of the newest step is what `fail_on` looks for. The range begins at `start`, if it has
+/// a start.
+fn find_alarm(
+    newest: Option<&NewestStep<'_>>,
+    start: Option<i64>,
+    fail_on: &[FailOn],
+) -> Option<Failure> {
+    let newest = newest?;
+    if newest.cut(start, "weeks").is_some() && fail_on.contains(&FailOn::Down) {
+        log::warn!(
+            "the range begins less than four weeks before {}: crops are compared with fewer weeks, or not at all; begin earlier, such as with `--since 12w`",
+            newest.period.label()
+        );
+    }
+    if let Some(later) = newest.later("weeks").filter(|_| !fail_on.is_empty()) {
+        log::warn!("{}", later.trim_end_matches('.'));
+    }
+    let has_target = || newest.present().any(|crop| crop.target_state().is_some());
+    if fail_on.contains(&FailOn::Target) && !has_target() {
+        log::warn!(
+            "no crop of {} has a target, so `--fail-on target` finds nothing; set targets in the config file, such as `[targets.\"Tomato\"]`",
+            newest.period.label()
+        );
+    }
+    let mut crops = newest
+        .present()
+        .filter_map(|crop| alarm_cause(crop, fail_on));
+    let mut all: Vec<String> = crops.by_ref().take(NAMED).collect();
+    if let more @ 1.. = crops.count() as u64 {
+        all.push(format!("and {}", count(more, "more crop", "more crops")));
+    }
+    let message = format!("{}: {}", newest.period.label(), all.join("; "));
+    (!all.is_empty()).then(|| {
+        Failure::new(Kind::Alarm, message)
+            .hint("the summary is complete; `trayscan report` shows the batches behind it")
+    })
+}
+
+/// Says what is wrong with a crop. `None` if it is not what `fail_on` looks for.
+fn alarm_cause(crop: &CropJudgement<'_>, fail_on: &[FailOn]) -> Option<String> {
+    let mut causes = Vec::new();
+    if fail_on.contains(&FailOn::Down) && crop.is_down() {
+        let judged = &crop.comparison;
+        let [rate, change] = [judged.newest, judged.change].map(Option::unwrap_or_default);
+        let [points, rate] = [change.abs(), rate].map(two_digits);
+        causes.push(format!("is down {points} points to {rate} % usable"));
+    }
+    if fail_on.contains(&FailOn::Target) {
+        causes.extend(crop.missed.iter().map(|missed| {
+            format!(
+                "misses its {} target of {} % with {} %",
+                missed.field,
+                missed.target.normalize(),
+                distinct(missed.median, missed.target)
+            )
+        }));
+    }
+    if fail_on.contains(&FailOn::Attention) && crop.has_attention {
+        causes.push("has batches that need attention".to_owned());
+    }
+    let name = if crop.name.is_empty() {
+        "the group without a crop".to_owned()
+    } else {
+        brief(crop.name)
+    };
+    (!causes.is_empty()).then(|| format!("{name} {}", causes.join(", ")))
 }

@@ -15,7 +15,6 @@ use crate::client::Api;
 use crate::commands::batches::dates;
 use crate::commands::context::Context;
 use crate::commands::messages::count;
-use crate::commands::outputs;
 use crate::commands::source::BatchSource;
 use crate::error::Failure;
 use crate::export::{Destination, PartitionedWriter, Template, check_folder};
@@ -40,7 +39,7 @@ pub(super) fn run(
     let destination = &request.destination;
     let manifest = destination.manifest.as_deref();
     let locations = [args.output.output.as_deref(), manifest];
-    let storage = &outputs::prepare_storage(context, &locations)?;
+    let storage = &context.storage_for(&locations)?;
     let (source, api) = BatchSource::check(context, archive)?;
     let lock = destination.lake_folder();
     let _lock = lock.as_deref().map(LakeLock::take).transpose()?;

@@ -19,8 +19,8 @@ use crate::cli::ExportArgs;
 use crate::commands::batches::{Received, stopped};
 use crate::commands::context::Context;
 use crate::commands::messages::count;
+use crate::commands::runtime;
 use crate::commands::source::{BatchPages, BatchSource};
-use crate::commands::{outputs, runtime};
 use crate::error::Failure;
 use crate::export::manifest::{Draft, Manifest};
 use crate::export::{
@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
         ("-o", args.output.output.as_deref()),
         ("--manifest", request.destination.manifest.as_deref()),
     ];
-    outputs::protect_own_files(context, &named)?;
+    context.protect_own_files(&named)?;
     let destination = request.destination.clone();
     let args = args.clone();
     runtime::run(
@@ -67,7 +67,7 @@ async fn export(
         args.output.output.as_deref(),
         destination.manifest.as_deref(),
     ];
-    let storage = outputs::prepare_storage(context, &locations)?;
+    let storage = context.storage_for(&locations)?;
     let context = &context.with_storage(storage);
     let storage = &context.storage;
     let source = BatchSource::open(context, args.source.archive.as_deref())?;

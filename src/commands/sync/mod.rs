@@ -2,9 +2,6 @@
 //!
 //! The archive itself, and the loop that fills it, are in `archive` of the crate.
 
-// `--rebind`.
-mod rebind;
-
 // `--status`.
 mod status;
 
@@ -19,15 +16,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::context::Context;
+use super::messages::{count, issue_warnings};
+use super::runtime;
+use super::source::ServiceSource;
 use crate::archive::sync::{self, SyncReport, SyncRequest};
 use crate::archive::{Archive, ArchiveStart, Owner, Run};
 use crate::batch::date::Clock;
 use crate::batch::range::{Range, written};
 use crate::cli::SyncArgs;
-use crate::commands::context::Context;
-use crate::commands::messages::{count, issue_warnings};
-use crate::commands::source::ServiceSource;
-use crate::commands::{outputs, runtime};
 use crate::error::Failure;
 use crate::fetch::{self, FetchOptions};
 use crate::terminal::{self, ProgressLine};
@@ -52,9 +49,9 @@ pub(super) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
         return changes::run(&context.storage, &args.archive, start, args.format);
     }
     if args.rebind {
-        return rebind::run(context, &args.archive, args.wait.unwrap_or_default());
+        return rebind(context, &args.archive, args.wait.unwrap_or_default());
     }
-    outputs::protect_own_files(context, &[("the archive", Some(args.archive.as_path()))])?;
+    context.protect_own_files(&[("the archive", Some(args.archive.as_path()))])?;
     let request = SyncRequest {
         start,
         lookback: i64::try_from(args.lookback.as_secs()).unwrap_or(i64::MAX),
@@ -245,4 +242,38 @@ fn print_warnings(report: &SyncReport, lenient: bool) {
             "{batches} vanished from the service; the archive keeps {them}, marked with the time"
         );
     }
+}
+
+/// `--rebind`: records that the same service is at a new address, or the same client has a new ID.
+fn rebind(context: &Context, path: &Path, wait: Duration) -> anyhow::Result<()> {
+    let settings = context.settings()?;
+    let (base_url, client_id) = settings.service(&settings.client_options()?)?;
+    let owner = Owner {
+        base_url: base_url.to_string(),
+        client_id: client_id.to_owned(),
+    };
+    // Opening an archive for a run creates a missing file.
+    drop(Archive::read(path)?);
+    let archive = Archive::open(path, wait)?;
+    let before = archive.rebind(&owner);
+    archive.close();
+    let before = before?;
+    let path = path.display().to_string();
+    if before.as_ref().is_some_and(Owner::is_sandbox) {
+        log::warn!(
+            "`{path}` contains demo batches of the sandbox; `trayscan sync FILE --full` marks them as vanished, and fetches all batches of the service"
+        );
+    }
+    let conclusion = match before {
+        Some(before) if before == owner => format!("`{path}` already belongs to {owner}"),
+        Some(before) => format!("`{path}` now belongs to {owner}; before, to {before}"),
+        None => format!("`{path}` now belongs to {owner}"),
+    };
+    let Owner {
+        base_url,
+        client_id,
+    } = owner;
+    let result = json!({"archive": path, "base_url": base_url, "client_id": client_id});
+    terminal::finish(Some(&conclusion), &result, None);
+    Ok(())
 }

@@ -11,9 +11,6 @@ mod expected;
 // The service or an archive, fetched again.
 mod refetch;
 
-// PostgreSQL tables.
-mod tables;
-
 // How a file compares with its manifest.
 mod result;
 
@@ -24,15 +21,16 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use self::expected::Expected;
-use self::refetch::Refetch;
-use self::report::VerifyReport;
-use self::subject::{Subject, warn_of_oddities};
+use super::context::Context;
+use super::verify::expected::Expected;
+use super::verify::refetch::Refetch;
+use super::verify::report::VerifyReport;
+use super::verify::subject::{Subject, warn_of_oddities};
+use super::{batches, runtime};
 use crate::batch::column_bits;
+use crate::batch::date::Clock;
 use crate::batch::filter::Fields;
 use crate::cli::VerifyArgs;
-use crate::commands::context::Context;
-use crate::commands::{outputs, runtime};
 use crate::error::{Failure, Kind};
 use crate::storage::Storage;
 use crate::terminal;
@@ -87,7 +85,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         args.against.as_deref(),
         args.manifest.as_deref(),
     ];
-    let storage = &outputs::prepare_storage(context, &locations)?;
+    let storage = &context.storage_for(&locations)?;
     let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
     let fields = fields.map(|fields| column_bits(fields.columns.iter().copied()));
     let manifest = manifest_of(args, storage)?;
@@ -106,8 +104,8 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         source.is_hashed = true;
         source.may_be_empty = expected.has_empty_file();
     }
-    tables::connect(&mut source, context)?;
-    tables::limit(&mut source, context, args, expected.as_ref())?;
+    connect_table(&mut source, context)?;
+    limit_table(&mut source, context, args, expected.as_ref())?;
     let mut file = Subject {
         source,
         path: args.file.clone(),
@@ -119,7 +117,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         refetch.compare(&mut file, expected.as_ref()).await?
     } else if let Some(other) = &args.against {
         let mut other = RecordSource::open(other, storage)?;
-        tables::connect(&mut other, context)?;
+        connect_table(&mut other, context)?;
         compare_with_file(&mut file, other)?
     } else {
         compare_with_manifest(&mut file, expected.as_ref())?
@@ -209,4 +207,39 @@ fn compare_with_file(file: &mut Subject, mut other: RecordSource) -> Result<Veri
         }
         return Ok(report);
     }
+}
+
+/// Sets how to connect to the server of a table; leaves a file unchanged.
+fn connect_table(source: &mut RecordSource, context: &Context) -> Result<(), Failure> {
+    if let Some(table) = source.as_table() {
+        let settings = context.settings()?;
+        table.connect_with(settings.client_options()?);
+    }
+    Ok(())
+}
+
+/// Limits a table to the range of the manifest, or to the dates on the command line; leaves a file unchanged.
+fn limit_table(
+    source: &mut RecordSource,
+    context: &Context,
+    args: &VerifyArgs,
+    expected: Option<&Expected>,
+) -> Result<(), Failure> {
+    let name = source.name().to_owned();
+    let Some(table) = source.as_table() else {
+        return Ok(());
+    };
+    let range = match expected {
+        Some(expected) => expected.range,
+        None => batches::range(&args.range, Clock::new(context.settings()?.time_zone.value))?,
+    };
+    let range = Some(range).filter(|range| range.start.is_some() || range.end.is_some());
+    if let Some(range) = range {
+        terminal::note(&format!(
+            "a table may contain many exports; of {name}, only this range is compared: {}",
+            range.describe()
+        ));
+    }
+    table.limit(range, expected.map(|expected| expected.columns.clone()));
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
 
-use super::data::Status;
+use super::Status;
 use crate::archive::{Span, read_second};
 use crate::batch::range::written;
 use crate::commands::messages::count;
