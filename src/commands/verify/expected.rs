@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::result::{LakeFiles, ManifestResult, UnknownFields};
+use serde::{Serialize, Serializer};
+
 use super::subject::Subject;
 use crate::archive::read_second;
 use crate::batch::digest::{self, no_unknown_fields};
@@ -13,12 +14,12 @@ use crate::error::Failure;
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
 use crate::storage::{Storage, is_table};
-use crate::verify::{FileDigest, FileScan, Lake, Scope};
+use crate::verify::{FileDigest, FileScan, Lake, NameList, Scope};
 
 /// A manifest, parsed.
 pub(super) struct Expected {
     path: PathBuf,
-    manifest: Manifest,
+    pub(super) manifest: Manifest,
     /// The fields that were written, in their order.
     pub(super) columns: Vec<usize>,
     pub(super) range: Range,
@@ -98,14 +99,7 @@ impl Expected {
         }
     }
 
-    pub(super) fn base_url(&self) -> Option<&str> {
-        self.manifest.request.base_url.as_deref()
-    }
-
-    pub(super) fn limit(&self) -> Option<u64> {
-        self.manifest.request.limit
-    }
-
+    /// Returns whether invalid batches were kept.
     pub(super) fn lenient(&self) -> bool {
         self.manifest.request.lenient
     }
@@ -121,10 +115,6 @@ impl Expected {
     pub(super) fn has_empty_file(&self) -> bool {
         let mut files = self.manifest.files.iter();
         files.any(|file| file.bytes == Some(0))
-    }
-
-    pub(super) fn files(&self) -> usize {
-        self.manifest.files.len()
     }
 
     /// Compares a file or a lake, scanned over the fields of the manifest, with the manifest.
@@ -368,4 +358,83 @@ fn same_bytes(file: &ManifestFile, measured: Option<&FileDigest>) -> Option<bool
 
 fn has_name_of(file: &ManifestFile, path: &Path) -> bool {
     path.file_name().is_some() && Path::new(&file.path).file_name() == path.file_name()
+}
+
+/// How the fields that are not part of the interface compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum UnknownFields {
+    /// Neither side has any.
+    Absent,
+    Equal,
+    Different,
+    /// One side has some, and the other does not keep them.
+    NotCompared,
+}
+
+impl UnknownFields {
+    pub(super) fn of(is_same: bool, has_any: bool) -> Self {
+        match (is_same, has_any) {
+            (false, _) => Self::Different,
+            (true, true) => Self::Equal,
+            (true, false) => Self::Absent,
+        }
+    }
+}
+
+/// How a file compares with its manifest. Scripts rely on the JSON object.
+#[derive(Serialize)]
+pub(super) struct ManifestResult {
+    /// In quotes.
+    #[serde(rename = "file", serialize_with = "without_quotes")]
+    pub(super) name: String,
+    pub(super) equal: bool,
+    /// The expected number; `None` if the manifest has it only for several files together.
+    pub(super) batches: Option<u64>,
+    pub(super) digest: Option<String>,
+    /// The version of the manifest's digest.
+    #[serde(rename = "digest_version")]
+    pub(super) version: u32,
+    /// Whether size and hash are those of the manifest; `None` if one side has none.
+    pub(super) same_bytes: Option<bool>,
+    pub(super) unknown_fields: UnknownFields,
+    /// The files of a lake; `None` for a single file.
+    pub(super) files: Option<LakeFiles>,
+    /// A file whose bytes were not compared, because the manifest has no hash of them.
+    #[serde(skip)]
+    pub(super) unhashed: Option<String>,
+    /// How the manifest contradicts itself.
+    #[serde(skip)]
+    pub(super) contradiction: Option<String>,
+    /// Fields that are not in the manifest.
+    #[serde(skip)]
+    pub(super) more: Vec<usize>,
+    /// Fields of the manifest that the file does not have.
+    #[serde(skip)]
+    pub(super) fewer: Vec<usize>,
+    /// Columns that are not fields.
+    #[serde(skip)]
+    pub(super) foreign: Vec<String>,
+}
+
+/// Writes a name that is in quotes for people.
+pub(super) fn without_quotes<S: Serializer>(name: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name.trim_matches('`'))
+}
+
+/// The files of a lake compared with those of its manifest.
+#[derive(Default, Serialize)]
+pub(super) struct LakeFiles {
+    /// Only in the manifest.
+    pub(super) missing: NameList,
+    /// Only in the lake.
+    pub(super) unlisted: NameList,
+    /// With other bytes than in the manifest.
+    pub(super) altered: NameList,
+}
+
+impl LakeFiles {
+    pub(super) fn is_equal(&self) -> bool {
+        self.missing.count + self.unlisted.count + self.altered.count == 0
+    }
 }

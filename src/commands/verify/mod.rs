@@ -5,27 +5,24 @@
 // The file that is verified.
 mod subject;
 
-// What a manifest says.
+// What a manifest says, and how a file compares with it.
 mod expected;
 
 // The service or an archive, fetched again.
 mod refetch;
 
-// How a file compares with its manifest.
-mod result;
-
-// The whole result, as text or JSON.
+// The result, as text or JSON.
 mod report;
 
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use self::expected::Expected;
+use self::refetch::Refetch;
+use self::report::VerifyReport;
+use self::subject::{Subject, warn_of_oddities};
 use super::context::Context;
-use super::verify::expected::Expected;
-use super::verify::refetch::Refetch;
-use super::verify::report::VerifyReport;
-use super::verify::subject::{Subject, warn_of_oddities};
 use super::{batches, runtime};
 use crate::batch::column_bits;
 use crate::batch::date::Clock;

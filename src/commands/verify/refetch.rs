@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::expected::Expected;
-use super::report::{OtherSide, VerifyReport};
+use super::report::{ComparedSide, VerifyReport};
 use super::subject::{Subject, warn_of_oddities};
 use crate::archive::{Archive, Owner};
 use crate::batch::date::Clock;
@@ -54,10 +54,10 @@ impl Refetch {
             range.start = archive_start(&args.file);
         }
         if let Some(expected) = expected
-            && expected.files() > 1
+            && let files @ 2.. = expected.manifest.files.len()
             && file.source.lake().is_none()
         {
-            let (name, files) = (expected.name(), expected.files());
+            let name = expected.name();
             return Err(Failure::usage(
                 format!("the manifest {name} lists {files} files, and this is only one of them"),
                 "verify the folder of these files, or this file with the manifest alone",
@@ -66,7 +66,8 @@ impl Refetch {
         }
         let source = BatchSource::open(context, args.archive.as_deref())?;
         let base_url = source.base_url();
-        if let Some(then) = expected.and_then(Expected::base_url)
+        if let Some(expected) = expected
+            && let Some(then) = &expected.manifest.request.base_url
             && let Some(now) = base_url.filter(|now| now != then && !args.source.sandbox)
             // A sandbox has another port each time.
             && !(now == Owner::SANDBOX && is_loopback(then))
@@ -119,7 +120,7 @@ impl Refetch {
         let batches = sink.digest.count();
         report.compare_unknown_fields(&sink.digest, true);
         let name = self.source.name();
-        report.other = Some(OtherSide::source(kind, name, detail, &sink.digest));
+        report.other = Some(ComparedSide::source(kind, name, detail, &sink.digest));
         if scan.has_ids() {
             report.add_comparison(sink.comparison, file)?;
         }
@@ -149,7 +150,7 @@ impl Refetch {
         sink: &mut ComparingSink,
     ) -> anyhow::Result<String> {
         let source = &self.source;
-        let limit = expected.and_then(Expected::limit);
+        let limit = expected.and_then(|expected| expected.manifest.request.limit);
         let selection = Selection {
             conditions: expected.map_or_else(Vec::new, |expected| expected.conditions.clone()),
             sorting: expected.and_then(|expected| expected.sorting.clone()),

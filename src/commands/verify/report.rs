@@ -1,13 +1,11 @@
 //! The result of `verify` as text, and what it means: equal or not, and why.
 
-// The result as JSON.
-mod json;
-
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
-use super::result::{ManifestResult, UnknownFields, without_quotes};
+use super::expected::{ManifestResult, UnknownFields, without_quotes};
 use super::subject::{Subject, brief_list, note_unknown_columns};
 use crate::batch::digest::SetDigest;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, columns_of_bits};
@@ -18,9 +16,9 @@ use crate::terminal;
 use crate::text;
 use crate::verify::{self, Comparison, Differences, FileScan, NameList, Scope};
 
-/// What a file was compared with. Scripts rely on the JSON object.
+/// One side of a comparison. Scripts rely on the JSON object.
 #[derive(Serialize)]
-pub(super) struct OtherSide {
+pub(super) struct ComparedSide {
     /// `file`, `service` or `archive`.
     kind: &'static str,
     #[serde(serialize_with = "without_quotes")]
@@ -44,7 +42,7 @@ fn by_name<S: Serializer>(columns: &[usize], serializer: S) -> Result<S::Ok, S::
     verify::names(columns).serialize(serializer)
 }
 
-impl OtherSide {
+impl ComparedSide {
     fn file(name: &str, scan: &FileScan, scope: Scope) -> Self {
         Self {
             repeated: scan.repeated.clone(),
@@ -79,31 +77,24 @@ impl OtherSide {
 }
 
 pub(super) struct VerifyReport {
-    /// In quotes.
-    file: String,
+    /// The file that is verified.
+    this: ComparedSide,
     scope: Scope,
     /// Columns that were compared.
     columns: Vec<usize>,
-    batches: u64,
-    digest: String,
     unknown_digest: Option<String>,
     unknown_count: u64,
     keeps_unknown_fields: bool,
     /// Whether `--fields` left some out.
     is_partial: bool,
-    /// Batches that the file contains more than once.
-    repeated: NameList,
-    /// Columns to compare that the file does not have.
-    lacking: Vec<usize>,
-    /// Columns of the file that are not fields.
-    foreign: Vec<String>,
     unknown_fields: UnknownFields,
     /// What a file says besides its batches that contradicts them.
     contradiction: Option<String>,
     /// The embedded digest, if nothing else is compared.
     pub(super) claim: Option<EmbeddedDigest>,
     pub(super) manifest: Option<ManifestResult>,
-    pub(super) other: Option<OtherSide>,
+    /// What it is compared with.
+    pub(super) other: Option<ComparedSide>,
     /// Whether both sides are the same, batch by batch.
     same_batches: bool,
     differences: Option<Differences>,
@@ -114,18 +105,13 @@ pub(super) struct VerifyReport {
 impl VerifyReport {
     pub(super) fn new(file: &Subject, scan: &FileScan, scope: Scope) -> Self {
         let mut report = Self {
-            file: file.source.name().to_owned(),
+            this: ComparedSide::file(file.source.name(), scan, scope),
             scope,
             columns: columns_of_bits(scope.columns),
-            batches: scan.digest.count(),
-            digest: scan.digest.finish(),
             unknown_digest: scan.digest.finish_unknown(),
             unknown_count: scan.digest.unknown_count(),
             keeps_unknown_fields: scan.info.keeps_unknown_fields,
             is_partial: file.fields.is_some(),
-            repeated: scan.repeated.clone(),
-            lacking: scan.lacking(&scope),
-            foreign: scan.foreign().to_vec(),
             unknown_fields: UnknownFields::Absent,
             contradiction: None,
             claim: None,
@@ -151,7 +137,7 @@ impl VerifyReport {
     pub(super) fn add_other(&mut self, name: &str, scan: &FileScan) {
         self.compare_unknown_fields(&scan.digest, scan.info.keeps_unknown_fields);
         self.check_contradiction(name, scan);
-        self.other = Some(OtherSide::file(name, scan, self.scope));
+        self.other = Some(ComparedSide::file(name, scan, self.scope));
     }
 
     /// Compares the unknown fields with those of the other side; `is_kept` is whether it keeps them.
@@ -168,7 +154,7 @@ impl VerifyReport {
 
     /// Returns whether nothing is wrong.
     pub(super) fn is_equal(&self) -> bool {
-        self.repeated.count == 0
+        self.this.repeated.count == 0
             && self.matches_claim()
             && self.manifest.as_ref().is_none_or(|manifest| manifest.equal)
             && self.same_batches
@@ -176,25 +162,27 @@ impl VerifyReport {
             && self.contradiction.is_none()
     }
 
-    fn equals(&self, other: &OtherSide) -> bool {
-        other.digest == self.digest
+    fn equals(&self, other: &ComparedSide) -> bool {
+        other.digest == self.this.digest
             && self.same_columns(other)
             && self.unknown_fields != UnknownFields::Different
     }
 
     /// Returns whether both sides have all columns that are compared, and no others unless `--fields` was given.
-    fn same_columns(&self, other: &OtherSide) -> bool {
-        self.lacking.is_empty()
+    fn same_columns(&self, other: &ComparedSide) -> bool {
+        self.this.lacking.is_empty()
             && other.lacking.is_empty()
-            && (self.is_partial || self.foreign.is_empty() && other.foreign.is_empty())
+            && (self.is_partial || self.this.foreign.is_empty() && other.foreign.is_empty())
     }
 
     /// Returns whether the file matches its embedded digest.
     fn matches_claim(&self) -> bool {
         self.claim.as_ref().is_none_or(|claim| {
             let unknown = claim.unknown_fields_digest.as_ref();
-            claim.set_digest == self.digest
-                && claim.batches.is_none_or(|batches| batches == self.batches)
+            claim.set_digest == self.this.digest
+                && claim
+                    .batches
+                    .is_none_or(|batches| batches == self.this.batches)
                 && (unknown.is_none() || unknown == self.unknown_digest.as_ref())
         })
     }
@@ -223,7 +211,7 @@ impl VerifyReport {
         let fields = verify::names(&columns_of_bits(ALL_COLUMNS & !self.scope.columns));
         let mut names: Vec<String> = fields.into_iter().map(ToOwned::to_owned).collect();
         let there = self.other.iter().flat_map(|other| &other.foreign);
-        for name in self.foreign.iter().chain(there) {
+        for name in self.this.foreign.iter().chain(there) {
             if !names.contains(name) {
                 names.push(name.clone());
             }
@@ -239,8 +227,8 @@ impl VerifyReport {
             terminal::note("unknown fields were not compared: only one side keeps them");
         }
         let is_alone = self.other.is_none() && manifest.is_none();
-        if !self.foreign.is_empty() && (self.is_partial || is_alone) {
-            note_unknown_columns(&self.file, &self.foreign);
+        if !self.this.foreign.is_empty() && (self.is_partial || is_alone) {
+            note_unknown_columns(&self.this.name, &self.this.foreign);
         }
         let of_manifest = manifest.filter(|manifest| manifest.version == 1);
         let of_manifest = of_manifest.map(|manifest| format!("the manifest {}", manifest.name));
@@ -248,7 +236,7 @@ impl VerifyReport {
             .claim
             .as_ref()
             .filter(|claim| claim.digest_version == 1);
-        let of_file = of_file.map(|_| self.file.clone());
+        let of_file = of_file.map(|_| self.this.name.clone());
         for name in of_manifest.into_iter().chain(of_file) {
             terminal::note(&format!(
                 "{name} has a digest of version 1, which can be forged; export again for version 2"
@@ -289,14 +277,14 @@ impl VerifyReport {
         if self.is_equal() {
             return Ok(());
         }
-        let file = &self.file;
+        let file = &self.this.name;
         let failure = |message: String| Failure::new(Kind::Protocol, message);
-        let differs = |other: &&OtherSide| !self.equals(other) || !self.same_batches;
+        let differs = |other: &&ComparedSide| !self.equals(other) || !self.same_batches;
         let other = self.other.as_ref().filter(differs);
         Err(match (&self.manifest, other) {
-            _ if self.repeated.count > 0 => failure(format!(
+            _ if self.this.repeated.count > 0 => failure(format!(
                 "{file} contains {} more than once",
-                batches(self.repeated.count)
+                batches(self.this.repeated.count)
             ))
             .hint("every batch must appear once: export it again, into an empty folder if it has several files"),
             _ if !self.matches_claim() => {
@@ -324,11 +312,11 @@ impl VerifyReport {
     }
 
     /// Says how a file differs from another side.
-    fn other_failure(&self, other: &OtherSide) -> Failure {
-        let (file, name) = (&self.file, &other.name);
+    fn other_failure(&self, other: &ComparedSide) -> Failure {
+        let (file, name) = (&self.this.name, &other.name);
         let failure = |message: String| Failure::new(Kind::Protocol, message);
         let sides = [
-            (file, &self.lacking, &self.foreign),
+            (file, &self.this.lacking, &self.this.foreign),
             (name, &other.lacking, &other.foreign),
         ];
         let compare_some = "`--fields` compares certain fields only";
@@ -342,7 +330,7 @@ impl VerifyReport {
                 return failure(format!("{side} has unknown columns: {names}")).hint(compare_some);
             }
         }
-        let only_unknown = other.digest == self.digest && self.same_columns(other);
+        let only_unknown = other.digest == self.this.digest && self.same_columns(other);
         if only_unknown && self.unknown_fields == UnknownFields::Different {
             return failure(format!("{file} and {name} differ in unknown fields"))
                 .hint("`--fields` with known fields leaves these out");
@@ -364,22 +352,19 @@ impl VerifyReport {
     fn manifest_failure(&self, manifest: &ManifestResult) -> Failure {
         let ids = "a manifest has no ids: `--against` another export or `--service` lists the batches that differ";
         let modified = "it was modified after the export: export it again";
-        let other_fields = "was it exported with other `--fields`?";
-        let same_digest = manifest.digest.as_ref() == Some(&self.digest);
+        let same_digest = manifest.digest.as_ref() == Some(&self.this.digest);
         let files = manifest.files.as_ref();
         let has_other_files = files.is_some_and(|files| !files.is_equal());
-        let (why, hint) = match manifest.batches {
-            _ if !manifest.more.is_empty() => (
-                format!("it has more fields: {}", verify::briefly(&manifest.more)),
-                other_fields,
-            ),
-            _ if !manifest.fewer.is_empty() => (
-                format!("it is missing fields: {}", verify::briefly(&manifest.fewer)),
-                other_fields,
-            ),
-            _ if !manifest.foreign.is_empty() => (
-                format!("it has unknown columns: {}", brief_list(&manifest.foreign)),
-                other_fields,
+        let fields = [
+            ("it has more fields", verify::briefly(&manifest.more)),
+            ("it is missing fields", verify::briefly(&manifest.fewer)),
+            ("it has unknown columns", brief_list(&manifest.foreign)),
+        ];
+        let mut fields = fields.iter().filter(|(_, names)| !names.is_empty());
+        let (why, hint) = match (manifest.batches, fields.next()) {
+            (_, Some((what, names))) => (
+                format!("{what}: {names}"),
+                "was it exported with other `--fields`?",
             ),
             _ if has_other_files => (
                 "its files are not those in the manifest".to_owned(),
@@ -393,9 +378,10 @@ impl VerifyReport {
                 "the bytes are the same, but its batches are not".to_owned(),
                 "the manifest was modified",
             ),
-            Some(count) if count != self.batches => {
-                (format!("{} instead of {count}", batches(self.batches)), ids)
-            }
+            (Some(count), _) if count != self.this.batches => (
+                format!("{} instead of {count}", batches(self.this.batches)),
+                ids,
+            ),
             _ if same_digest && manifest.unknown_fields == UnknownFields::Different => {
                 ("unknown fields differ".to_owned(), ids)
             }
@@ -403,29 +389,29 @@ impl VerifyReport {
                 "the same batches, but different bytes (SHA-256)".to_owned(),
                 modified,
             ),
-            Some(_) => (
+            (Some(_), _) => (
                 "the same number of batches, but different content".to_owned(),
                 ids,
             ),
-            None => (
+            (None, _) => (
                 "different bytes, and the manifest has no other information on this file"
                     .to_owned(),
                 ids,
             ),
         };
-        let (file, name) = (&self.file, &manifest.name);
+        let (file, name) = (&self.this.name, &manifest.name);
         let message = format!("{file} does not match the manifest {name}: {why}");
         Failure::new(Kind::Protocol, message).hint(hint)
     }
 
     fn one_line(&self) -> String {
-        let content = self.content(self.batches, &self.digest);
+        let content = self.content(self.this.batches, &self.this.digest);
         let manifest = self.manifest.as_ref();
         let manifest = manifest.map(|manifest| format!("the manifest {}", manifest.name));
-        let other = self.other.as_ref().map(OtherSide::in_full);
+        let other = self.other.as_ref().map(ComparedSide::in_full);
         let line = match &*text::join(manifest.into_iter().chain(other), " and ") {
-            "" => format!("{} contains {content}", self.file),
-            sides => format!("{} equals {sides}: {content}", self.file),
+            "" => format!("{} contains {content}", self.this.name),
+            sides => format!("{} equals {sides}: {content}", self.this.name),
         };
         format!("{}\n", text::one_line(&line))
     }
@@ -444,8 +430,8 @@ impl VerifyReport {
             lines.push_str(&text::one_line(text));
             lines.push('\n');
         };
-        let file = &self.file;
-        let content = self.content(self.batches, &self.digest);
+        let file = &self.this.name;
+        let content = self.content(self.this.batches, &self.this.digest);
         line(&format!("{file}: {content}"));
         let counted = |count: Option<u64>| count.map_or_else(|| "batches".to_owned(), batches);
         if let Some(claim) = &self.claim {
@@ -476,7 +462,7 @@ impl VerifyReport {
             }
         }
         let repeated = |name: &str| format!("in {name} more than once");
-        list(&mut lines, "repeated", &self.repeated, &repeated(file));
+        list(&mut lines, "repeated", &self.this.repeated, &repeated(file));
         if let Some(other) = &self.other {
             list(&mut lines, "repeated", &other.repeated, &repeated(name));
         }
@@ -493,6 +479,78 @@ impl VerifyReport {
         }
         lines
     }
+
+    pub(super) fn json(&self) -> impl Serialize {
+        let found = self.differences.as_ref();
+        Shape {
+            equal: self.is_equal(),
+            file: self.this.name.trim_matches('`'),
+            batches: self.this.batches,
+            digest: &self.this.digest,
+            digest_version: self.scope.version,
+            fields: verify::names(&self.columns),
+            not_compared: self.not_compared(),
+            lacking: verify::names(&self.this.lacking),
+            unknown_fields: self.unknown_fields,
+            repeated: &self.this.repeated,
+            claim: self.claim.as_ref().map(|claim| ClaimShape {
+                equal: self.matches_claim(),
+                batches: claim.batches,
+                digest: &claim.set_digest,
+            }),
+            manifest: self.manifest.as_ref(),
+            against: self.other.as_ref(),
+            missing: found.map(|found| &found.missing),
+            extra: found.map(|found| &found.extra),
+            changed: found.map(|found| ChangedShape {
+                count: found.changed,
+                ids: found.changes.iter().map(|change| &*change.id).collect(),
+                fields: found
+                    .changes
+                    .iter()
+                    .map(|change| (&*change.id, change.names()))
+                    .collect(),
+            }),
+        }
+    }
+}
+
+/// The JSON object. Scripts rely on it: every key is always present.
+#[derive(Serialize)]
+struct Shape<'a> {
+    equal: bool,
+    file: &'a str,
+    batches: u64,
+    digest: &'a str,
+    digest_version: u32,
+    /// Fields that were compared.
+    fields: Vec<&'static str>,
+    not_compared: Vec<String>,
+    /// Fields to compare that the file does not have.
+    lacking: Vec<&'static str>,
+    unknown_fields: UnknownFields,
+    repeated: &'a NameList,
+    claim: Option<ClaimShape<'a>>,
+    manifest: Option<&'a ManifestResult>,
+    against: Option<&'a ComparedSide>,
+    /// Null if they cannot be listed, or were not looked for.
+    missing: Option<&'a NameList>,
+    extra: Option<&'a NameList>,
+    changed: Option<ChangedShape<'a>>,
+}
+
+#[derive(Serialize)]
+struct ClaimShape<'a> {
+    equal: bool,
+    batches: Option<u64>,
+    digest: &'a str,
+}
+
+#[derive(Serialize)]
+struct ChangedShape<'a> {
+    count: u64,
+    ids: Vec<&'a str>,
+    fields: BTreeMap<&'a str, Vec<&'static str>>,
 }
 
 fn batches(count: u64) -> String {
