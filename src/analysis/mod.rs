@@ -16,4 +16,4 @@ pub(crate) mod report;
 pub(crate) mod summary;
 
 pub(crate) use span::KnownSpan;
-pub(crate) use targets::{Target, Targets};
+pub(crate) use targets::{TARGET_KEYS, Target, Targets};

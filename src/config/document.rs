@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::file::{self, ChosenProfile};
-use super::path::{others_may_read, warn_readable};
-use super::profile::{ConfigFile, Profile, in_file};
+use super::file::{absolute, others_may_read, warn_readable};
+use super::profile::{ConfigFile, Profile, in_file, unknown_key};
 use super::settings::{Given, Settings};
-use super::typed::typed_value;
+use super::table::{FlagValue, SETTINGS};
+use crate::client::BaseUrl;
 use crate::error::Failure;
 use crate::text;
 
@@ -160,28 +161,33 @@ impl ConfigDocument {
 
     fn set_default_profile(&mut self, name: &str) {
         let root = self.document.as_table_mut();
-        let is_new = !root.contains_key("default_profile");
+        let is_first = root.get_values().is_empty();
         put(root, "default_profile", name.into());
-        if is_new && root.get_values().len() == 1 {
-            self.move_heading();
+        let text = self.document.to_string();
+        if !is_first || !text.starts_with("default_profile") {
+            return;
         }
-    }
-
-    /// Moves the comments at the top of the file above `default_profile`, which is now its first key. A comment directly
-    /// above the first table belongs to the table.
-    fn move_heading(&mut self) {
-        let root = self.document.as_table_mut();
-        let heading = first_table(root).and_then(|table| {
-            let decor = table.decor_mut();
-            let prefix = decor.prefix()?.as_str()?.replace('\r', "");
-            let (heading, own) = prefix.rsplit_once("\n\n").unwrap_or(("", &prefix));
-            decor.set_prefix(format!("\n{}", own.trim_start_matches('\n')));
-            Some(heading.trim_end().to_owned())
-        });
-        if let (Some(heading), Some(mut key)) = (heading, root.key_mut("default_profile"))
-            && !heading.is_empty()
-        {
-            key.leaf_decor_mut().set_prefix(format!("{heading}\n"));
+        // The key is now above the comments of the first table. The comments at the top of the file stay there, except for
+        // one directly above the table.
+        let (key, below) = text.split_once('\n').unwrap_or((&text, ""));
+        let is_comment = |line: &&str| line.trim().is_empty() || line.starts_with('#');
+        let comments = below.split_inclusive('\n').take_while(is_comment);
+        let comments = &below[..comments.map(str::len).sum()];
+        let normal = comments.replace('\r', "");
+        let (heading, own) = normal.rsplit_once("\n\n").unwrap_or(("", &normal));
+        let heading = match heading.trim_end() {
+            "" => String::new(),
+            heading => format!("{heading}\n"),
+        };
+        let (own, rest) = (own.trim_start_matches('\n'), &below[comments.len()..]);
+        let gap = if own.is_empty() && rest.is_empty() {
+            ""
+        } else {
+            "\n"
+        };
+        let moved = format!("{heading}{key}\n{gap}{own}{rest}");
+        if let Ok(document) = moved.parse() {
+            self.document = document;
         }
     }
 
@@ -220,9 +226,8 @@ impl ConfigDocument {
     /// Sets `key`, a setting of the profile called `name` or `default_profile`, to a value as a person types it.
     pub(crate) fn set_typed(&mut self, name: &str, key: &str, value: &str) -> Result<(), Failure> {
         if key == "default_profile" {
-            let names: Vec<&str> = self.file.profiles.keys().map(String::as_str).collect();
-            if !names.contains(&value) {
-                return Err(no_profile(value, &names));
+            if !self.file.profiles.contains_key(value) {
+                return Err(in_file(file::no_profile(value, "", &self.file), &self.path));
             }
             self.set_default_profile(value);
             return Ok(());
@@ -298,56 +303,77 @@ fn is_comment(text: &str) -> bool {
     text.starts_with('#') && !text.contains('\n')
 }
 
-/// Returns the first table that has a header.
-fn first_table(table: &mut Table) -> Option<&mut Table> {
-    let mut first: Option<(isize, Vec<String>)> = None;
-    find_first(table, &mut Vec::new(), &mut first);
-    let (_, path) = first?;
-    path.iter().try_fold(table, |table, key| {
-        table.get_mut(key).and_then(Item::as_table_mut)
-    })
-}
-
-fn find_first(table: &Table, path: &mut Vec<String>, first: &mut Option<(isize, Vec<String>)>) {
-    for (key, item) in table {
-        let Some(inner) = item.as_table() else {
-            continue;
-        };
-        path.push(key.to_owned());
-        if let Some(position) = inner.position().filter(|_| !inner.is_implicit())
-            && first.as_ref().is_none_or(|(before, _)| position < *before)
-        {
-            *first = Some((position, path.clone()));
-        }
-        find_first(inner, path, first);
-        path.pop();
-    }
-}
-
-fn no_profile(name: &str, names: &[&str]) -> Failure {
-    let quoted = text::for_shell(name);
-    let hint = match text::nearest(name, names.iter().copied()) {
-        _ if names.is_empty() => format!("create it with `trayscan login --profile {quoted}`"),
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!(
-            "available profiles: {}; `trayscan login --profile {quoted}` creates it",
-            names.join(", ")
-        ),
-    };
-    Failure::usage(format!("no profile `{name}` in the config file"), hint)
-}
-
 fn unsupported(path: &Path) -> Failure {
     let message = format!("cannot change the config file `{}`", path.display());
     Failure::usage(message, "edit it by hand; it was left unchanged")
 }
 
+/// Returns the value of `key` in TOML.
+pub(super) fn typed_value(key: &str, value: &str) -> Result<Value, Failure> {
+    if key == "client_secret" {
+        return Err(Failure::usage(
+            "the client secret is not set this way: others could see it",
+            "`trayscan login` asks for it and stores it in a separate file",
+        ));
+    }
+    let Some(info) = SETTINGS.iter().find(|info| info.key == key) else {
+        let keys = SETTINGS.iter().map(|info| info.key);
+        let keys = keys.filter(|key| *key != "client_secret");
+        let keys: Vec<&str> = keys.chain(["default_profile"]).collect();
+        return Err(unknown_key(&[key], &keys));
+    };
+    let refused = || format!("`config set {key}`: the value `{value}` is invalid");
+    let refuse = |expected: &str| Failure::usage(refused(), format!("it must be {expected}"));
+    let text = toml::Value::from(value);
+    let read = match info.value {
+        FlagValue::Number { .. } => value.parse().map_or(text, toml::Value::Integer),
+        FlagValue::Boolean => value.parse().map_or(text, toml::Value::Boolean),
+        _ => text,
+    };
+    let checked = Profile::check(key, read.clone());
+    checked.map_err(|mistake| mistake.with_message(refused()))?;
+    match (info.value, &read) {
+        (FlagValue::Number { least, example }, toml::Value::Integer(number)) => {
+            if *number >= i64::from(least) {
+                return Ok((*number).into());
+            }
+            let expected = format!("a whole number, at least {least}, such as {example}");
+            Err(refuse(&expected))
+        }
+        (_, toml::Value::Boolean(is_set)) => Ok((*is_set).into()),
+        _ => match key {
+            "timeout" if text::duration(value).is_ok_and(|time| time.is_zero()) => {
+                Err(refuse("longer than zero, such as 60s"))
+            }
+            "base_url" if !value.is_empty() => {
+                // It is not quoted: it may contain a password.
+                let name = "`config set base_url`: the value";
+                let url = BaseUrl::parse_named(name, value, /* allow_http: */ true)?;
+                url.refuse_version(name)?;
+                Ok(value.into())
+            }
+            "client_secret_file" if value == "-" => Ok(value.into()),
+            "client_secret_file" | "ca_cert" => Ok(stored_path(value)?.into()),
+            _ => Ok(value.into()),
+        },
+    }
+}
+
+/// Returns a path that is the same from every folder. An empty one counts as not set.
+fn stored_path(path: &str) -> Result<String, Failure> {
+    if path.is_empty() || path.starts_with("~/") {
+        Ok(path.to_owned())
+    } else {
+        absolute(Path::new(path))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use tempfile::TempDir;
-
     use super::*;
     use crate::config;
+    use crate::error::hint_of;
+    use tempfile::TempDir;
 
     /// Opens a config file with `text`, changes it, and returns its new text.
     fn changed(text: &str, change: impl FnOnce(&mut ConfigDocument)) -> String {
@@ -474,5 +500,78 @@ mod tests {
         let lost = config::template();
         let lost = lost.lines().filter(|line| !template.contains(*line));
         assert_eq!(lost.collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn values_are_stored_as_their_type() {
+        let folder = std::env::current_dir().expect("a folder");
+        let here = format!("\"{}\"", folder.join("s").display());
+        for (key, value, expected) in [
+            ("retries", "0", "0"),
+            ("allow_http", "false", "false"),
+            ("timeout", "5s", "\"5s\""),
+            ("client_id", "12", "\"12\""),
+            ("base_url", "http://a.example", "\"http://a.example\""),
+            ("base_url", "", "\"\""),
+            ("client_secret_file", "./s", &here),
+            ("client_secret_file", "~/s", "\"~/s\""),
+            ("client_secret_file", "-", "\"-\""),
+            ("ca_cert", "s", &here),
+            ("ca_cert", "", "\"\""),
+        ] {
+            let stored = typed_value(key, value).expect(key);
+            assert_eq!(stored.to_string(), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let whole = "it must be a whole number, such as 4";
+        for (key, value, message, hint) in [
+            ("retries", "1.5", "", whole),
+            ("retries", "4294967296", "", whole),
+            (
+                "parallel",
+                "0",
+                "",
+                "it must be a whole number, at least 1, such as 4",
+            ),
+            ("allow_http", "yes", "", "it must be true or false"),
+            ("api", "v3", "", "it must be auto, v1 or v2"),
+            (
+                "timeout",
+                "0s",
+                "",
+                "it must be longer than zero, such as 60s",
+            ),
+            (
+                "base_url",
+                "https://u:hunter2@a.example",
+                "`config set base_url`: the value contains a user name or a password",
+                "it must be a URL such as https://scan.example.com/api",
+            ),
+            (
+                "base_url",
+                "https://a.example/api/v2",
+                "`config set base_url`: the value `https://a.example/api/v2` contains the API version",
+                "use https://a.example/api",
+            ),
+            (
+                "client_secret",
+                "hunter2",
+                "the client secret is not set this way: others could see it",
+                "`trayscan login` asks for it and stores it in a separate file",
+            ),
+        ] {
+            let invalid = format!("`config set {key}`: the value `{value}` is invalid");
+            let message = if message.is_empty() {
+                &invalid
+            } else {
+                message
+            };
+            let failure = anyhow::Error::new(typed_value(key, value).expect_err(key));
+            assert_eq!(failure.to_string(), message);
+            assert_eq!(hint_of(&failure), Some(hint), "{key}");
+        }
     }
 }

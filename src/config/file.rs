@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::path::{others_may_read, warn_readable};
 use super::profile::{ConfigFile, Profile, in_file};
 use crate::analysis::Targets;
 use crate::client::bounded::ReadLimit;
@@ -126,22 +125,70 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
             ..ChosenProfile::default()
         }),
         None => {
-            let names: Vec<&str> = file.profiles.keys().map(String::as_str).collect();
-            let available = format!("available profiles: {}", names.join(", "));
-            let hint = match text::nearest(&name, names.iter().copied()) {
-                _ if names.is_empty() => {
-                    format!("create it with `trayscan login --profile {name}`")
-                }
-                Some(meant) => format!("did you mean `{meant}`? {available}"),
-                None => available,
-            };
             let origin = match requested {
                 Some(_) => from_variable("TRAYSCAN_PROFILE", &name),
                 None => " (`default_profile`)".to_owned(),
             };
-            Err(Failure::usage(format!("no profile `{name}`{origin}"), hint))
+            Err(no_profile(&name, &origin, &file))
         }
     }
+}
+
+/// Replaces a leading `~` with the home folder.
+pub(super) fn expand_home(path: &str) -> PathBuf {
+    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// Returns an absolute path, as text for the config file.
+pub(crate) fn absolute(path: &Path) -> Result<String, Failure> {
+    let failure = || {
+        let message = format!("`{}` cannot be saved in the config file", path.display());
+        Failure::usage(message, "choose a path that is text in UTF-8")
+    };
+    let absolute = std::path::absolute(path).map_err(|error| failure().caused_by(error))?;
+    let absolute = absolute.into_os_string().into_string();
+    absolute.map_err(|_| failure())
+}
+
+/// Warns that others can read a file with a secret.
+pub(super) fn warn_readable(path: &Path) {
+    log::warn!(
+        "other users can read `{}`, which contains a secret; run `chmod 600 {}`",
+        path.display(),
+        text::for_shell(&path.to_string_lossy())
+    );
+}
+
+#[cfg(unix)]
+pub(super) fn others_may_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o044 != 0)
+}
+
+#[cfg(not(unix))]
+pub(super) fn others_may_read(_: &Path) -> bool {
+    false
+}
+
+/// The error if the file has no such profile; `origin` is where its name is from.
+pub(super) fn no_profile(name: &str, origin: &str, file: &ConfigFile) -> Failure {
+    let names: Vec<&str> = file.profiles.keys().map(String::as_str).collect();
+    let available = format!("available profiles: {}", names.join(", "));
+    let hint = match text::nearest(name, names.iter().copied()) {
+        _ if names.is_empty() => {
+            format!(
+                "create it with `trayscan login --profile {}`",
+                text::for_shell(name)
+            )
+        }
+        Some(meant) => format!("did you mean `{meant}`? {available}"),
+        None => available,
+    };
+    Failure::usage(format!("no profile `{name}`{origin}"), hint)
 }
 
 #[cfg(test)]

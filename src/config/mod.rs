@@ -13,16 +13,12 @@ mod settings;
 mod document;
 pub(crate) mod file;
 mod profile;
-mod typed;
 
 // Where the client secret is stored, and the command that prints it.
-mod command;
 mod secret_source;
 
-mod path;
-
 pub(crate) use document::ConfigDocument;
-pub(crate) use path::absolute;
+pub(crate) use file::absolute;
 pub(crate) use profile::Profile;
 pub(crate) use secret_source::{SecretSource, stored_secret};
 pub(crate) use settings::{Given, Origin, Setting, Settings};

@@ -15,8 +15,7 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::table::{FlagValue, SETTINGS, SettingInfo};
-use crate::analysis::statistics::{Decimal, ExactValue};
-use crate::analysis::{Target, Targets};
+use crate::analysis::{TARGET_KEYS, Target, Targets};
 use crate::batch::Zone;
 use crate::client::Api;
 use crate::error::Failure;
@@ -24,13 +23,6 @@ use crate::text;
 
 /// The keys of [`ConfigFile`].
 const FILE_KEYS: [&str; 3] = ["default_profile", "profiles", "targets"];
-/// The keys of [`TargetTable`], and the largest percentage of each.
-const TARGET_KEYS: [(&str, u32); 3] = [
-    ("usable_rate_min", 100),
-    ("germination_rate_min", 100),
-    // Sizes may vary by more than their mean. A larger number is not a percentage.
-    ("coefficient_of_variation_max", 10_000),
-];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,7 +31,7 @@ pub(super) struct ConfigFile {
     #[serde(default)]
     pub(super) profiles: BTreeMap<String, Profile>,
     #[serde(default)]
-    targets: BTreeMap<String, TargetTable>,
+    targets: BTreeMap<String, Target>,
 }
 
 /// The settings of one profile, or those given as flags or as variables; `None` where not given.
@@ -87,18 +79,6 @@ impl fmt::Debug for Profile {
     }
 }
 
-/// The targets of one crop.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct TargetTable {
-    #[serde(deserialize_with = "percentage::<_, 100>")]
-    usable_rate_min: Option<Decimal>,
-    #[serde(deserialize_with = "percentage::<_, 100>")]
-    germination_rate_min: Option<Decimal>,
-    #[serde(deserialize_with = "percentage::<_, 10_000>")]
-    coefficient_of_variation_max: Option<Decimal>,
-}
-
 impl ConfigFile {
     /// Parses a config file.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
@@ -123,12 +103,7 @@ impl ConfigFile {
                     "upper and lower case are the same: keep one of them",
                 ));
             }
-            let target = Target {
-                usable_rate_min: target.usable_rate_min,
-                germination_rate_min: target.germination_rate_min,
-                coefficient_of_variation_max: target.coefficient_of_variation_max,
-            };
-            crops.push((crop.clone(), target));
+            crops.push((crop.clone(), target.clone()));
         }
         Ok(Targets { crops })
     }
@@ -176,12 +151,6 @@ fn line_at(text: &str, start: usize) -> usize {
     text.get(..start).unwrap_or_default().matches('\n').count() + 1
 }
 
-/// Returns whether the value on a line is a number, valid or not.
-fn is_number(line: &str) -> bool {
-    let value = line.split_once('=').map_or("", |(_, value)| value.trim());
-    value.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+'))
-}
-
 /// Names the line of a mistake. The error's own text would quote it.
 fn syntax_mistake(text: &str, error: &toml::de::Error) -> Failure {
     let start = error.span().map_or(0, |span| span.start);
@@ -191,15 +160,12 @@ fn syntax_mistake(text: &str, error: &toml::de::Error) -> Failure {
         let message = format!("duplicate key or table on line {line}");
         return Failure::usage(message, "keep one of them");
     }
-    let hint = match text.lines().nth(line - 1).map(str::trim) {
-        Some(line) if line.starts_with('[') && !line.contains(']') => {
-            "close the bracket: [profiles.default]"
-        }
-        Some(line) if line.starts_with('[') => {
-            "write a name with other characters than letters, digits, - and _ in quotes: [targets.\"Sweet pepper\"]"
-        }
-        Some(line) if is_number(line) => "the number is not valid or too large",
-        _ => "write text in quotes: key = \"value\"",
+    let is_table = text.lines().nth(line - 1);
+    let is_table = is_table.is_some_and(|line| line.trim_start().starts_with('['));
+    let hint = if is_table {
+        "write a table like [profiles.default], or with quotes like [targets.\"Sweet pepper\"]"
+    } else {
+        "write text in quotes: key = \"value\""
     };
     Failure::usage(format!("invalid TOML on line {line}"), hint)
 }
@@ -247,21 +213,6 @@ fn command<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Vec<String>>, D
         CommandLine::Words(words) if words.is_empty() => Err(D::Error::custom(INVALID)),
         CommandLine::Words(words) => Ok(Some(words)),
     }
-}
-
-/// Reads a percentage from zero to `MOST`.
-fn percentage<'de, D: Deserializer<'de>, const MOST: u32>(
-    value: D,
-) -> Result<Option<Decimal>, D::Error> {
-    let text = match Value::deserialize(value)? {
-        Value::Integer(number) => number.to_string(),
-        // The shortest text of the same number: as written.
-        Value::Float(number) => number.to_string(),
-        _ => String::new(),
-    };
-    let number = ExactValue::parse(&text).map(ExactValue::decimal);
-    let within = number.filter(|number| (Decimal::ZERO..=Decimal::from(MOST)).contains(number));
-    within.map(Some).ok_or_else(|| D::Error::custom(INVALID))
 }
 
 /// Adds the name of the config file to a mistake in it.
@@ -344,6 +295,7 @@ fn expected(info: &SettingInfo, value: Option<&Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::statistics::Decimal;
     use crate::config::table;
 
     fn explained(text: &str) -> (String, String) {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::file::expand_home;
 use super::file::{self, ChosenProfile};
-use super::path::expand_home;
 use super::profile::{Profile, line_of};
 use super::secret_source::SecretSource;
 use super::table;
@@ -277,12 +277,8 @@ impl Settings {
         let place = self.place(key, origin);
         let message = format!("{place} is `{value}`; it must be {expected}");
         match origin {
-            Origin::Flag(_) => {
-                let hint = format!("change {place}, or leave it out to use the default");
-                Failure::usage(message, hint)
-            }
-            Origin::Variable(_) => {
-                let hint = format!("change {place}, or unset it to use the default");
+            Origin::Flag(_) | Origin::Variable(_) => {
+                let hint = format!("change {place}, or remove it to use the default");
                 Failure::usage(message, hint)
             }
             Origin::File(_) | Origin::Prompt | Origin::Default => Failure::usage(
