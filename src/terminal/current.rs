@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
+use clap::ValueEnum;
 use indicatif::ProgressBar;
 use log::LevelFilter;
 use parking_lot::{Mutex, MutexGuard};
-
-use super::choices::{Level, MessageFormat, When};
-use super::question::Question;
+#[cfg(unix)]
+use rustix::termios::{OptionalActions, Termios, tcsetattr};
 
 thread_local! {
     static THREAD: Thread = const { Thread {
@@ -256,5 +256,66 @@ impl Write for Stdout {
             Self::Process(stdout) => stdout.flush(),
             Self::Captured(_) => Ok(()),
         }
+    }
+}
+
+/// Whether to use colour, or to show progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    // Only on a terminal.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// How messages on standard error and some reports are written: for people or for programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MessageFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// How important a message is, the most important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Error,
+    Warning,
+    Note,
+    Info,
+    Debug,
+}
+
+impl Level {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+/// The question that waits for an answer, if any.
+#[derive(Default)]
+pub(super) struct Question {
+    pub(super) is_open: bool,
+    /// How the terminal was set before it hid what is typed.
+    #[cfg(unix)]
+    pub(super) before: Option<Termios>,
+}
+
+impl Question {
+    /// Ends it, and shows again what is typed. Returns whether it was open.
+    pub(super) fn end(&mut self) -> bool {
+        #[cfg(unix)]
+        if let Some(before) = self.before.take() {
+            // A terminal that is gone needs no echo.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+        }
+        std::mem::take(&mut self.is_open)
     }
 }

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::choices::MessageFormat;
-use super::current::current;
+use super::current::{MessageFormat, current};
 use super::stderr::{ERROR, HINT};
 use super::stdout::print_styled;
 use crate::error::{self, Failure, Kind, Sent};

@@ -8,36 +8,32 @@
 //! `error.rs`, and secrets are concealed by `secret.rs`.
 
 // The streams of a run.
-mod choices;
 mod current;
 
 // Writing to them.
 mod progress;
 mod prompt;
-mod question;
 mod stderr;
 mod stdout;
 
 // What is written to them.
 mod errors;
 mod grid;
-mod logger;
 mod panics;
 mod pretty_json;
 
 // The counters behind the progress line.
 mod stats;
 
-pub(crate) use choices::{Level, MessageFormat, When};
-pub(crate) use current::Terminal;
+pub(crate) use current::{Level, MessageFormat, Terminal, When};
 pub(crate) use errors::{Stop, report, report_usage};
 pub(crate) use grid::{GAP, GridCell, grid, push_row, push_styled, shorten};
-#[cfg(test)]
-pub(crate) use logger::install as install_logger;
 pub(crate) use panics::{caught, guard};
 pub(crate) use pretty_json::PrettyJson;
 pub(crate) use progress::ProgressLine;
 pub(crate) use prompt::{ask, ask_hidden, can_ask};
 pub(crate) use stats::Stats;
+#[cfg(test)]
+pub(crate) use stderr::install_logger;
 pub(crate) use stderr::{conclude, finish, is_quiet, note, prints_json, silence, timed};
 pub(crate) use stdout::{color_on_stdout, print, print_json, stdout, terminal_width};

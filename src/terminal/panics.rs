@@ -23,7 +23,7 @@ pub(crate) fn guard(
     work: impl FnOnce() -> u8 + Send + 'static,
     clean_up: impl FnOnce(),
 ) -> u8 {
-    super::logger::install();
+    super::stderr::install_logger();
     let _entered = terminal.enter();
     let is_reported = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();

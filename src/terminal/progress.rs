@@ -10,8 +10,7 @@ use indicatif::{
     HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike,
 };
 
-use super::choices::{Level, MessageFormat, When};
-use super::current::{Terminal, current};
+use super::current::{Level, MessageFormat, Terminal, When, current};
 use super::stats::Stats;
 
 /// Clears the line for good.

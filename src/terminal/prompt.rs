@@ -8,8 +8,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 #[cfg(unix)]
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
-use super::choices::MessageFormat;
-use super::current::{Terminal, current};
+use super::current::{MessageFormat, Terminal, current};
 use crate::text::escape;
 
 /// Returns whether there is a person to ask. A program that reads JSON messages is not asked.

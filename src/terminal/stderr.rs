@@ -1,14 +1,15 @@
-//! Standard error: single lines, with secrets concealed, that do not disturb the progress line.
+//! Standard error: single lines, with secrets concealed, that do not disturb the progress line. The log is written there, too,
+//! filtered by `-q`, `-v` and `-vv`.
 
 use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Style};
 use chrono::{SecondsFormat, Utc};
+use log::{LevelFilter, Log, Metadata, Record};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::choices::{Level, MessageFormat};
-use super::current::{Terminal, current};
+use super::current::{Level, MessageFormat, Terminal, current};
 use super::{progress, prompt};
 use crate::error::Failure;
 use crate::secret::{conceal, conceal_credentials};
@@ -168,4 +169,35 @@ impl Terminal {
         }
         self.write_beside_progress(&state, line);
     }
+}
+
+struct Logger;
+
+impl Log for Logger {
+    /// Accepts only trayscan's own records: libraries may log headers, which contain tokens.
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with(env!("CARGO_CRATE_NAME"))
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let level = match record.level() {
+            log::Level::Error => Level::Error,
+            log::Level::Warn => Level::Warning,
+            log::Level::Info => Level::Info,
+            log::Level::Debug | log::Level::Trace => Level::Debug,
+        };
+        message(level, &record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+/// Installs the logger. The level is `warn` until [`super::Terminal::show`] raises it.
+pub(crate) fn install_logger() {
+    // Fails only if a logger is already installed.
+    let _ = log::set_logger(&Logger);
+    log::set_max_level(LevelFilter::Warn.max(log::max_level()));
 }
