@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::parse::number;
 use super::selection::{SelectionArgs, SourceArgs};
+use super::values::number;
 use crate::batch::COLUMNS;
 use crate::formats::Format;
 use crate::text::duration;

@@ -22,40 +22,30 @@ mod serve;
 // Which batches, and where from.
 mod selection;
 
-// Parsers of single values.
-mod parse;
-
-// The spelling of choices that other modules define.
+// Single values.
 mod values;
-
-// Flags needed before parsing.
-mod early;
 
 // Explains mistakes.
 mod usage;
 
-// What `--version` prints.
-mod version;
-
-use std::ffi::OsString;
-
-use clap::builder::PossibleValuesParser;
-use clap::builder::styling::{AnsiColor, Styles};
-use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use clap_complete::Shell;
-
-use crate::terminal::{Level, MessageFormat, Stop, When};
-pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, OutputArgs};
 pub(crate) use report::ReportArgs;
 pub(crate) use selection::{RangeArgs, SelectionArgs, SourceArgs};
 pub(crate) use serve::ServeArgs;
-pub(crate) use service::{
-    CheckArgs, ConfigCommand, ConfigSetArgs, LoginArgs, ReportFormat, ServiceArgs,
-};
+pub(crate) use service::{CheckArgs, ConfigCommand, ConfigSetArgs, LoginArgs, ServiceArgs};
 pub(crate) use summary::{FailOn, SummaryArgs, SummaryFormat};
 pub(crate) use sync::{ListFormat, SyncArgs};
 pub(crate) use verify::VerifyArgs;
+
+use std::ffi::{OsStr, OsString};
+
+use clap::builder::PossibleValuesParser;
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{
+    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
+
+use crate::terminal::{Level, MessageFormat, Stop, When};
 
 /// Also read before the command line is parsed. The second is an old name.
 const MESSAGE_FORMAT_VARIABLES: [&str; 2] = ["TRAYSCAN_MESSAGE_FORMAT", "TRAYSCAN_ERROR_FORMAT"];
@@ -182,16 +172,23 @@ pub(crate) enum Command {
     /// To read it: `trayscan man serve | man -l -`.
     Man {
         /// Command or topic to print the page of [default: trayscan itself]
-        #[arg(value_name = "PAGE", value_parser = PossibleValuesParser::new(PAGES.iter().chain(&TOPICS)))]
+        #[arg(value_name = "PAGE", value_parser = PossibleValuesParser::new(PAGES.into_iter().chain(TOPICS.map(|(topic, _)| topic))))]
         page: Option<String>,
     },
 }
 
 /// A shell, or values that its script asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Completions {
-    Shell(Shell),
+    Bash,
+    Elvish,
+    Fish,
+    #[value(name = "powershell")]
+    PowerShell,
+    Zsh,
+    #[value(hide = true)]
     Profiles,
+    #[value(hide = true)]
     TimeZones,
 }
 
@@ -212,15 +209,15 @@ impl Command {
     }
 }
 
-/// The other manual pages. `config-file` is `trayscan-config(5)`.
-pub(crate) const TOPICS: [&str; 7] = [
-    "archive",
-    "config-file",
-    "figures",
-    "formats",
-    "manifest",
-    "service",
-    "storage",
+/// The other manual pages, by topic. `config-file` is `trayscan-config(5)`.
+pub(crate) const TOPICS: [(&str, &str); 7] = [
+    ("archive", include_str!("../../man/trayscan-archive.5")),
+    ("config-file", include_str!("../../man/trayscan-config.5")),
+    ("figures", include_str!("../../man/trayscan-figures.7")),
+    ("formats", include_str!("../../man/trayscan-formats.7")),
+    ("manifest", include_str!("../../man/trayscan-manifest.5")),
+    ("service", include_str!("../../man/trayscan-service.7")),
+    ("storage", include_str!("../../man/trayscan-storage.7")),
 ];
 
 /// The subcommands that have a manual page of their own: all of them.
@@ -319,6 +316,47 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(without_empty_variables)
 }
 
+/// The flags that decide how a mistake on the command line is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Early {
+    pub(crate) color: When,
+    pub(crate) message_format: MessageFormat,
+}
+
+impl Early {
+    /// Finds them in `args` and the environment without parsing. Ignores invalid values: clap reports
+    /// them later.
+    pub(crate) fn scan(args: &[OsString]) -> Self {
+        let variable = message_format_variable();
+        let variable = variable.and_then(std::env::var_os);
+        Self {
+            color: find(args, &["--color"]).unwrap_or_default(),
+            message_format: find(args, &["--message-format", "--error-format"])
+                .or_else(|| value(variable.as_deref()?))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the last valid value of the flag with these names, written `--flag value` or `--flag=value`.
+fn find<T: ValueEnum>(args: &[OsString], names: &[&str]) -> Option<T> {
+    let words = args.iter().take_while(|word| *word != "--").enumerate();
+    words
+        .filter_map(|(index, word)| {
+            let word = word.to_str()?;
+            if names.contains(&word) {
+                return value(args.get(index + 1)?);
+            }
+            let (name, attached) = word.split_once('=')?;
+            value(OsStr::new(names.contains(&name).then_some(attached)?))
+        })
+        .last()
+}
+
+fn value<T: ValueEnum>(word: &OsStr) -> Option<T> {
+    T::from_str(word.to_str()?, false).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,5 +374,33 @@ mod tests {
             .map(clap::Command::get_name)
             .collect();
         assert_eq!(names, PAGES);
+    }
+
+    fn scan(words: &[&str]) -> Early {
+        let args: Vec<OsString> = words.iter().map(OsString::from).collect();
+        Early::scan(&args)
+    }
+
+    #[test]
+    fn early_flags_are_found_in_both_spellings() {
+        assert_eq!(
+            scan(&["t", "--message-format", "json"]).message_format,
+            MessageFormat::Json
+        );
+        assert_eq!(
+            scan(&["t", "x", "--error-format=json"]).message_format,
+            MessageFormat::Json
+        );
+        assert_eq!(scan(&["t", "--color=never"]).color, When::Never);
+    }
+
+    #[test]
+    fn what_is_no_flag_or_no_value_is_passed_over() {
+        assert_eq!(scan(&["t", "--color"]), Early::default());
+        assert_eq!(scan(&["t", "--message-format=xml"]), Early::default());
+        assert_eq!(
+            scan(&["t", "--", "--message-format=json"]),
+            Early::default()
+        );
     }
 }

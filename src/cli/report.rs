@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::selection::{SelectionArgs, SourceArgs};
 use crate::analysis::statistics::Step;
@@ -64,18 +63,4 @@ pub(crate) struct ReportArgs {
 
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-}
-
-impl ValueEnum for Step {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Day, Self::Week, Self::Month]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            Self::Day => PossibleValue::new("day"),
-            Self::Week => PossibleValue::new("week").help("ISO weeks, Monday to Sunday"),
-            Self::Month => PossibleValue::new("month"),
-        })
-    }
 }

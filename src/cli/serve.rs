@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::parse::{listen_address, number};
-use super::service::ReportFormat;
+use super::values::{listen_address, number};
 use crate::server::faults;
+use crate::terminal::MessageFormat;
 use crate::text::duration;
 
 const SERVE_EXAMPLES: &str = "\
@@ -38,7 +38,7 @@ pub(crate) struct ServeArgs {
 
     /// Format of the printed URL and credentials; `json` prints one line
     #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) format: ReportFormat,
+    pub(crate) format: MessageFormat,
 
     /// Serve the batches of an archive of `trayscan sync`, and follow its changes
     ///

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use toml::{Table, Value};
 
-use super::parse::number;
+use super::values::number;
 use crate::batch::Zone;
 use crate::client::Api;
 use crate::config::{FlagValue, Given, Profile, SETTINGS, SettingInfo};
+use crate::terminal::MessageFormat;
 use crate::text::duration;
 
 /// The service, and how to send requests to it.
@@ -163,7 +164,7 @@ pub(crate) struct CheckArgs {
     /// perhaps a `hint`. With --probe, there are also `probe`, the list of answers (see trayscan-service(7)), and
     /// `probe_requests`, the number of requests.
     #[arg(short, long, value_enum, default_value_t, help_heading = None::<&str>)]
-    pub(crate) format: ReportFormat,
+    pub(crate) format: MessageFormat,
 }
 
 /// Set up a profile: ask for base URL, client ID and secret, test them and save them
@@ -198,13 +199,6 @@ Examples:
   trayscan login --profile test   Set up another one; use it with --profile test
   trayscan login --base-url https://scan.example.com/api --client-id nursery \\
     --client-secret-file - < secret.txt";
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
-    #[default]
-    Text,
-    Json,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
-use super::version;
 use crate::error::Failure;
 use crate::terminal::Stop;
 use crate::text::{join, nearest};
@@ -21,7 +20,7 @@ pub(super) fn explain(error: &clap::Error, args: &[OsString], mut program: Comma
     let styled = || error.render().ansi().to_string();
     if error.kind() == ErrorKind::DisplayVersion {
         let is_long = args.iter().any(|arg| arg == "--version");
-        return Stop::Help(version::text(is_long));
+        return Stop::Help(version_text(is_long));
     }
     if !error.use_stderr() {
         return Stop::Help(styled());
@@ -268,11 +267,7 @@ impl Line<'_> {
             .get_subcommands()
             .map(Command::get_name)
             .collect();
-        let meant = match word {
-            "get" | "list" | "view" if names.contains(&"show") => Some("show"),
-            _ => nearest(word, names.iter().copied()),
-        };
-        let hint = match meant {
+        let hint = match nearest(word, names.iter().copied()) {
             Some(name) => format!("did you mean `{parent} {name}`?"),
             None => format!("available commands: {}", names.join(", ")),
         };
@@ -297,24 +292,14 @@ impl Line<'_> {
     fn missing(&self, names: &[String]) -> Failure {
         let needed: Vec<String> = names.iter().map(|name| self.name(name)).collect();
         let needed = listed(&needed, "and");
-        let flag = names.first().and_then(|name| {
-            let mut flags = NEEDED_BY.iter().filter(|(id, _)| name.contains(id));
-            let (_, flag) = flags.find(|(_, flag)| self.is_typed(flag))?;
-            Some(*flag)
-        });
         let are = if names.len() > 1 { "are" } else { "is" };
-        match flag {
-            Some(flag) => Failure::usage(format!("`{flag}` needs {needed}"), self.help()),
-            None => Failure::usage(format!("{needed} {are} missing"), self.example()),
-        }
-    }
-
-    /// Returns whether the flag with this long name was given.
-    fn is_typed(&self, long: &str) -> bool {
-        let short = self.flag(long).and_then(Arg::get_short);
-        let short = short.map(|short| format!("-{short}"));
-        let is_short = |word: &&str| short.as_ref().is_some_and(|short| word.starts_with(short));
-        self.is_typed_in_full(long) || self.args.iter().any(is_short)
+        let is_flag = names.iter().any(|name| name.contains("--"));
+        let hint = if is_flag {
+            format!("another flag needs it; {}", self.help())
+        } else {
+            self.example()
+        };
+        Failure::usage(format!("{needed} {are} missing"), hint)
     }
 
     /// Returns whether the flag was given by this long name.
@@ -410,13 +395,6 @@ impl Line<'_> {
     }
 }
 
-/// Flags that clap asks for because of another flag, and that other flag.
-const NEEDED_BY: [(&str, &str); 3] = [
-    ("--state", "--lookback"),
-    ("--status", "--max-age"),
-    ("--status", "--format"),
-];
-
 /// Returns the long names of all flags of `command`.
 fn longs(command: &Command) -> Vec<String> {
     let flags = command.get_arguments().filter(|arg| !arg.is_hide_set());
@@ -464,6 +442,36 @@ fn first_paragraph(error: &clap::Error) -> String {
     let paragraph = rendered.split("\n\n").next().unwrap_or_default();
     let paragraph = paragraph.strip_prefix("error: ").unwrap_or(paragraph);
     join(paragraph.split_whitespace(), " ")
+}
+
+/// Returns what `--version` prints; `-V` prints only the first line.
+fn version_text(is_long: bool) -> String {
+    let version = concat!("trayscan ", env!("CARGO_PKG_VERSION"), "\n");
+    if !is_long {
+        return version.to_owned();
+    }
+    let features = match (cfg!(feature = "cloud"), cfg!(feature = "postgres")) {
+        (true, true) => "cloud, postgres",
+        (true, false) => "cloud",
+        (false, true) => "postgres",
+        (false, false) => "none (cloud and postgres are off)",
+    };
+    let environment = if cfg!(target_env = "musl") {
+        "-musl"
+    } else if cfg!(target_env = "gnu") {
+        "-gnu"
+    } else if cfg!(target_env = "msvc") {
+        "-msvc"
+    } else {
+        ""
+    };
+    let profile = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    format!("{version}features: {features}\nbuild: {arch}-{os}{environment}, {profile}\n")
 }
 
 #[cfg(test)]
@@ -632,13 +640,13 @@ mod tests {
             ),
             (
                 &["export", "--lookback", "7d"],
-                "`--lookback` needs `--state`",
-                "see `trayscan export --help`",
+                "`--state` is missing",
+                "another flag needs it; see `trayscan export --help`",
             ),
             (
                 &["sync", "a.db", "-f", "csv"],
-                "`--format` needs `--status` or `--changes`",
-                "see `trayscan sync --help`",
+                "`--status` or `--changes` is missing",
+                "another flag needs it; see `trayscan sync --help`",
             ),
             (
                 &["export", "--archive", "a.db", "--sandbox"],

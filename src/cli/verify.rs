@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::selection::RangeArgs;
-use super::service::{ReportFormat, ServiceArgs};
-use crate::terminal::When;
+use super::service::ServiceArgs;
+use crate::terminal::{MessageFormat, When};
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -75,7 +75,7 @@ pub(crate) struct VerifyArgs {
     /// `digest` and `digest_version` are those of FILE; `claim` (embedded in FILE), `manifest` and `against` are what it
     /// was compared with, or null.
     #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) format: ReportFormat,
+    pub(crate) format: MessageFormat,
 
     #[command(flatten)]
     pub(crate) range: RangeArgs,

@@ -8,23 +8,15 @@ use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
 use crate::batch::COLUMNS;
-use crate::cli;
+use crate::cli::{self, TOPICS};
 use crate::error::Kind;
 use crate::server::faults;
 use crate::text::join;
 
 /// Returns the man page of a topic or a subcommand, or of the whole program.
 pub(crate) fn man_page(page: Option<&str>) -> anyhow::Result<String> {
-    Ok(match page {
-        Some("archive") => include_str!("../../man/trayscan-archive.5").to_owned(),
-        Some("config-file") => include_str!("../../man/trayscan-config.5").to_owned(),
-        Some("figures") => include_str!("../../man/trayscan-figures.7").to_owned(),
-        Some("formats") => include_str!("../../man/trayscan-formats.7").to_owned(),
-        Some("manifest") => include_str!("../../man/trayscan-manifest.5").to_owned(),
-        Some("service") => include_str!("../../man/trayscan-service.7").to_owned(),
-        Some("storage") => include_str!("../../man/trayscan-storage.7").to_owned(),
-        subcommand => command_page(subcommand)?,
-    })
+    let topic = TOPICS.iter().find(|(topic, _)| Some(*topic) == page);
+    topic.map_or_else(|| command_page(page), |(_, text)| Ok((*text).to_owned()))
 }
 
 fn command_page(subcommand: Option<&str>) -> anyhow::Result<String> {

@@ -13,11 +13,11 @@ use tokio::sync::watch;
 use super::context::Context;
 use super::runtime;
 use crate::archive::WatchedArchive;
-use crate::cli::{ReportFormat, ServeArgs};
+use crate::cli::ServeArgs;
 use crate::error::{Failure, Kind};
 use crate::server::faults::Faults;
 use crate::server::{self, Catalog, DataStore, ExpectedCredentials, ServerOptions, Source};
-use crate::terminal;
+use crate::terminal::{self, MessageFormat};
 use crate::text;
 
 /// How long a stop may take before a note explains it.
@@ -208,8 +208,8 @@ fn announce(
         client_secret: &credentials.client_secret,
     };
     match args.format {
-        ReportFormat::Json => terminal::print_json(&access)?,
-        ReportFormat::Text => {
+        MessageFormat::Json => terminal::print_json(&access)?,
+        MessageFormat::Text => {
             let has_v2 = !args.faults.iter().any(|fault| fault == "v2-missing");
             let version = if has_v2 { "v2" } else { "v1" };
             let batches = describe_batches(args, catalog);

@@ -1,14 +1,15 @@
 //! Days, ISO weeks and months.
 
 use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
+use clap::ValueEnum;
 
 const DAY: i64 = 86_400;
 
 /// The length of a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum)]
 pub(crate) enum Step {
     Day,
-    /// Starts on Monday.
+    /// ISO weeks, Monday to Sunday
     Week,
     Month,
 }

@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli::ReportFormat;
 use crate::error::{self, Failure};
 use crate::probe::TopicAnswer;
 use crate::secret::conceal;
-use crate::terminal;
+use crate::terminal::{self, MessageFormat};
 use crate::text::one_line;
 
 #[derive(Serialize)]
@@ -24,7 +23,7 @@ struct CheckStep {
 
 /// The results so far.
 pub(crate) struct CheckResults {
-    format: ReportFormat,
+    format: MessageFormat,
     /// What to say if a step failed.
     verdict: &'static str,
     steps: Vec<CheckStep>,
@@ -35,7 +34,7 @@ pub(crate) struct CheckResults {
 }
 
 impl CheckResults {
-    pub(crate) fn new(format: ReportFormat, verdict: &'static str) -> Self {
+    pub(crate) fn new(format: MessageFormat, verdict: &'static str) -> Self {
         Self {
             format,
             verdict,
@@ -146,14 +145,14 @@ impl CheckResults {
     /// Prints `text` at once, unless the format is JSON.
     fn print_text(&self, text: &str) -> anyhow::Result<()> {
         match self.format {
-            ReportFormat::Text => Ok(terminal::print(text)?),
-            ReportFormat::Json => Ok(()),
+            MessageFormat::Text => Ok(terminal::print(text)?),
+            MessageFormat::Json => Ok(()),
         }
     }
 
     /// Returns whether each step is printed as it ends. A quiet run only has the final error.
     fn is_printed(&self) -> bool {
-        self.format == ReportFormat::Text && !terminal::is_quiet()
+        self.format == MessageFormat::Text && !terminal::is_quiet()
     }
 
     /// Returns the failed steps that matter.
@@ -167,7 +166,7 @@ impl CheckResults {
             report["probe"] = answers.clone().into();
             report["probe_requests"] = (*requests).into();
         }
-        if self.format == ReportFormat::Json {
+        if self.format == MessageFormat::Json {
             terminal::print_json(&report)?;
         }
         if let Some(failure) = self.into_failure(|_| true) {

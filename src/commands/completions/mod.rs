@@ -23,15 +23,17 @@ use crate::config::file;
 
 /// Returns the script for a shell, or values for such a script, one per line.
 pub(super) fn text(completions: Completions) -> String {
+    let generated = |shell: Shell| {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut cli::command(), "trayscan", &mut script);
+        String::from_utf8_lossy(&script).into_owned()
+    };
     match completions {
-        Completions::Shell(Shell::Bash) => bash::script(&model::commands()),
-        Completions::Shell(Shell::Zsh) => zsh::script(&model::commands()),
-        Completions::Shell(Shell::Fish) => fish::script(&model::commands()),
-        Completions::Shell(shell) => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut cli::command(), "trayscan", &mut script);
-            String::from_utf8_lossy(&script).into_owned()
-        }
+        Completions::Bash => bash::script(&model::commands()),
+        Completions::Zsh => zsh::script(&model::commands()),
+        Completions::Fish => fish::script(&model::commands()),
+        Completions::Elvish => generated(Shell::Elvish),
+        Completions::PowerShell => generated(Shell::PowerShell),
         Completions::Profiles => {
             let config = std::env::var_os("TRAYSCAN_CONFIG").filter(|path| !path.is_empty());
             lines(file::profile_names(config.map(PathBuf::from)))

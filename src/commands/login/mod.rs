@@ -7,14 +7,14 @@ mod answers;
 mod save;
 
 use self::save::NewProfile;
-use crate::cli::{LoginArgs, ReportFormat, ServiceArgs};
+use crate::cli::{LoginArgs, ServiceArgs};
 use crate::commands::check::{CheckResults, check_service};
 use crate::commands::context::Context;
 use crate::commands::runtime;
 use crate::commands::source::ServiceSource;
 use crate::config::{ConfigDocument, Origin, Setting};
 use crate::error::Failure;
-use crate::terminal;
+use crate::terminal::{self, MessageFormat};
 
 /// The steps that must succeed. If the credentials are right, the profile is useful whatever the service answers next.
 const NEEDED: [&str; 4] = ["connection", "TLS", "auth v2", "auth v1"];
@@ -57,7 +57,7 @@ async fn login(context: &Context, is_forced: bool) -> anyhow::Result<()> {
     let origins = [origin(&settings.base_url), origin(&settings.client_id)];
     let source = ServiceSource::with(credentials, options)?;
     let mut results = CheckResults::new(
-        ReportFormat::Text,
+        MessageFormat::Text,
         "nothing was saved, because the check failed",
     );
     check_service(&source, &origins, &mut results).await?;

@@ -9,10 +9,9 @@ use super::expected::{ManifestResult, UnknownFields, without_quotes};
 use super::subject::{Subject, brief_list, note_unknown_columns};
 use crate::batch::digest::SetDigest;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, columns_of_bits};
-use crate::cli::ReportFormat;
 use crate::error::{Failure, Kind};
 use crate::formats::record::EmbeddedDigest;
-use crate::terminal;
+use crate::terminal::{self, MessageFormat};
 use crate::text;
 use crate::verify::{self, Comparison, Differences, FileScan, NameList, Scope};
 
@@ -264,11 +263,11 @@ impl VerifyReport {
         }
     }
 
-    pub(super) fn print(&self, format: ReportFormat) -> Result<(), Failure> {
+    pub(super) fn print(&self, format: MessageFormat) -> Result<(), Failure> {
         match format {
-            ReportFormat::Json => terminal::print_json(&self.json()),
-            ReportFormat::Text if self.is_equal() => terminal::print(&self.one_line()),
-            ReportFormat::Text => terminal::print(&self.lines()),
+            MessageFormat::Json => terminal::print_json(&self.json()),
+            MessageFormat::Text if self.is_equal() => terminal::print(&self.one_line()),
+            MessageFormat::Text => terminal::print(&self.lines()),
         }
     }
 
