@@ -48,67 +48,22 @@ const ENDINGS: [(&str, Format); 9] = [
 impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
         let place = Location::new(args.output.as_deref())?;
-        let mut destination = Self::of_place(args, place)?;
-        let folder = destination.template.as_ref().map(Template::folder);
-        destination.manifest = manifest(args, folder.as_deref())?;
+        let (template, format, compression) = template_and_format(args, &place)?;
+        let folder = template.as_ref().map(Template::folder);
+        let manifest = manifest(args, folder.as_deref())?;
         if args.success_marker && folder.is_none() {
             return Err(needs_template("--success-marker"));
         }
-        destination.success_marker = folder.map(|folder| folder.join(SUCCESS));
-        destination.is_marked = args.success_marker;
-        check_state(args, destination.manifest.as_deref())?;
-        Ok(destination)
-    }
-
-    /// Determines format and compression; manifest and marker are set later.
-    fn of_place(args: &OutputArgs, place: Location) -> Result<Self, Failure> {
-        let made = |place, template, format, compression| Self {
+        check_state(args, manifest.as_deref())?;
+        Ok(Self {
             place,
             template,
             format,
             compression,
-            manifest: None,
-            success_marker: None,
-            is_marked: false,
-        };
-        if let Location::Table(_) = place {
-            check_table(args)?;
-            return Ok(made(place, None, Format::Postgres, Compression::None));
-        }
-        let Some(path) = place.path() else {
-            let by_stream = if terminal::stdout().is_terminal() {
-                Format::Table
-            } else {
-                Format::Ndjson
-            };
-            let format = args.format.unwrap_or(by_stream);
-            check_flags(args, format)?;
-            if format.needs_file() {
-                let name = format.name();
-                return Err(
-                    usage(format!("{name} cannot be written to standard output"))
-                        .hint(format!("name a file: `-o batches.{name}`")),
-                );
-            }
-            return Ok(made(place, None, format, Compression::None));
-        };
-        refuse_slips(&path, args)?;
-        let (compression, inner) = compression(&path);
-        refuse_contradiction(&path, &inner, args.format)?;
-        let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
-            return Err(usage(format!("cannot tell the format from the name `{}`", path.display()))
-                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
-        };
-        check_flags(args, format)?;
-        if format.needs_file() && compression != Compression::None {
-            let why = match format {
-                Format::Sqlite => "a database cannot be compressed".to_owned(),
-                _ => format!("{} is already compressed", format.name()),
-            };
-            let message = format!("`{}`: {why}", path.display());
-            return Err(usage(message).hint("remove .gz or .zst"));
-        }
-        Ok(made(place, Template::parse(&path)?, format, compression))
+            manifest,
+            success_marker: folder.map(|folder| folder.join(SUCCESS)),
+            is_marked: args.success_marker,
+        })
     }
 
     /// Returns the local folder of a lake: a partitioned export with its manifest or its marker in the same folder.
@@ -141,6 +96,51 @@ impl Destination {
     pub(crate) fn name(&self) -> String {
         self.place.name()
     }
+}
+
+/// Determines the template, if there are placeholders, the format and the compression.
+fn template_and_format(
+    args: &OutputArgs,
+    place: &Location,
+) -> Result<(Option<Template>, Format, Compression), Failure> {
+    if let Location::Table(_) = place {
+        check_table(args)?;
+        return Ok((None, Format::Postgres, Compression::None));
+    }
+    let Some(path) = place.path() else {
+        let by_stream = if terminal::stdout().is_terminal() {
+            Format::Table
+        } else {
+            Format::Ndjson
+        };
+        let format = args.format.unwrap_or(by_stream);
+        check_flags(args, format)?;
+        if format.needs_file() {
+            let name = format.name();
+            return Err(
+                usage(format!("{name} cannot be written to standard output"))
+                    .hint(format!("name a file: `-o batches.{name}`")),
+            );
+        }
+        return Ok((None, format, Compression::None));
+    };
+    refuse_slips(&path, args)?;
+    let (compression, inner) = compression(&path);
+    refuse_contradiction(&path, &inner, args.format)?;
+    let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
+        return Err(usage(format!("cannot tell the format from the name `{}`", path.display()))
+                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
+    };
+    check_flags(args, format)?;
+    if format.needs_file() && compression != Compression::None {
+        let why = match format {
+            Format::Sqlite => "a database cannot be compressed".to_owned(),
+            _ => format!("{} is already compressed", format.name()),
+        };
+        let message = format!("`{}`: {why}", path.display());
+        return Err(usage(message).hint("remove .gz or .zst"));
+    }
+    Ok((Template::parse(&path)?, format, compression))
 }
 
 fn usage(message: String) -> Failure {

@@ -11,7 +11,6 @@ pub(crate) mod template;
 // Writing.
 pub(crate) mod partitions;
 pub(crate) mod sink;
-mod summarised;
 
 // What is about to be changed, what was written, and the record of it.
 pub(crate) mod manifest;
@@ -20,6 +19,5 @@ pub(crate) mod pending;
 pub(crate) use destination::Destination;
 pub(crate) use partitions::{PartitionOptions, PartitionedWriter, PublishedExport, check_folder};
 pub(crate) use pending::Pending;
-pub(crate) use sink::ExportSink;
-pub(crate) use summarised::SummarisedWriter;
+pub(crate) use sink::{ExportSink, SummarisedWriter};
 pub(crate) use template::{Crops, HiveFolders, Template};

@@ -16,8 +16,8 @@ use memchr::memchr;
 use super::manifest::ManifestFile;
 use super::pending::Pending;
 use super::template::{Crops, DateGap, Template};
-use crate::batch::Batch;
 use crate::batch::digest::SetDigest;
+use crate::batch::{Batch, CREATION_DATE, canonical_date};
 use crate::error::{Failure, Kind};
 use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::storage::cleanup::{Folders, PublishedObjects};
@@ -166,12 +166,13 @@ impl PartitionedWriter {
         if only.is_some_and(|only| !only.contains(&name)) {
             return Ok(());
         }
-        if let Some((gap, periods)) = &mut self.mixed
+        if let Some(((.., length), periods)) = &mut self.mixed
             && periods.len() < 2
-            && let Some(period) = gap.period(batch)
-            && !periods.contains(&period)
+            && let Some(date) = batch.typed(CREATION_DATE)
+            && let Some(period) = canonical_date(&date).get(..*length)
+            && !periods.iter().any(|known| known == period)
         {
-            periods.push(period);
+            periods.push(period.to_owned());
         }
         let parts = &mut self.parts;
         let index = *self.names.entry(name).or_insert_with_key(|name| {
@@ -291,11 +292,10 @@ impl PartitionedWriter {
 
     /// Describes which years or months are in the same files.
     fn mixed_periods(&self) -> Option<String> {
-        let (gap, periods) = self.mixed.as_ref()?;
+        let ((given, missing, _), periods) = self.mixed.as_ref()?;
         let [first, other] = &periods[..] else {
             return None;
         };
-        let DateGap { given, missing, .. } = gap;
         Some(format!(
             "the name of `-o` has `{given}` but not `{missing}`, so the batches of different years or months, such as \
              {first} and {other}, are in the same files; add `{missing}` to tell them apart"

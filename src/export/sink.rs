@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use super::manifest::ManifestFile;
 use super::partitions::{PartitionedWriter, PublishedExport, add};
+use crate::analysis::summary::CropFigures;
 use crate::batch::Batch;
 use crate::batch::digest::SetDigest;
 use crate::error::Failure;
 use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
 use crate::pipeline::Sink;
 use crate::postgres::CopyLoader;
-use crate::storage::{Location, Storage};
+use crate::storage::{EncodedOutput, Location, Storage};
 
 pub(crate) enum ExportSink {
     One {
@@ -106,5 +107,40 @@ impl Sink for ExportSink {
             Self::One { writer, .. } => writer.flush(),
             Self::Many(_) | Self::Table { .. } => Ok(()),
         }
+    }
+}
+
+/// A writer that learns the figures of its batches when it finishes.
+pub(crate) struct SummarisedWriter {
+    writer: Box<dyn BatchWriter>,
+    figures: CropFigures,
+}
+
+impl SummarisedWriter {
+    pub(crate) fn new(writer: Box<dyn BatchWriter>, figures: CropFigures) -> Self {
+        Self { writer, figures }
+    }
+}
+
+impl BatchWriter for SummarisedWriter {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        self.writer.write(batch)?;
+        self.figures.add(batch);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.writer.flush()
+    }
+
+    fn finish(
+        self: Box<Self>,
+        outcome: &ExportOutcome<'_>,
+    ) -> Result<(EncodedOutput, WriterReport), Failure> {
+        let summary = self.figures.finish();
+        self.writer.finish(&ExportOutcome {
+            summary: Some(&summary),
+            ..*outcome
+        })
     }
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use chrono::{Datelike as _, NaiveDate};
@@ -41,16 +42,25 @@ const VALUES: [(&str, Placeholder); 4] = [
     ("crop_type", Placeholder::CropType),
 ];
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum TemplatePart {
-    Text(String),
-    Value(Placeholder),
+impl Placeholder {
+    /// Returns where its value is in a date; `None` for a crop.
+    fn in_date(self) -> Option<Range<usize>> {
+        match self {
+            Self::Year => Some(0..4),
+            Self::Month => Some(5..7),
+            Self::Day => Some(8..10),
+            Self::CropType => None,
+        }
+    }
 }
 
 /// A name with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
-    parts: Vec<TemplatePart>,
+    /// The text before the first placeholder.
+    start: String,
+    /// Each placeholder with the text after it.
+    parts: Vec<(Placeholder, String)>,
 }
 
 impl Template {
@@ -69,10 +79,12 @@ impl Template {
                 )),
             };
         };
-        let mut parts = Vec::new();
-        let mut text = String::new();
+        let mut template = Self {
+            start: String::new(),
+            parts: Vec::new(),
+        };
         while let Some((before, after)) = rest.split_once('{') {
-            text.push_str(before);
+            template.end().push_str(before);
             let word = after.split_once('}');
             let word = word.filter(|(word, _)| {
                 !word.is_empty()
@@ -81,23 +93,23 @@ impl Template {
                     })
             });
             let Some((word, behind)) = word else {
-                text.push('{');
+                template.end().push('{');
                 rest = after;
                 continue;
             };
             let Some((_, value)) = VALUES.iter().find(|(name, _)| *name == word) else {
-                return Err(unknown(path, word));
+                return Err(Failure::usage(
+                    format!("`-o {}`: unknown placeholder `{{{word}}}`", path.display()),
+                    "the placeholders are {year}, {month}, {day} and {crop_type}",
+                ));
             };
-            parts.push(TemplatePart::Text(std::mem::take(&mut text)));
-            parts.push(TemplatePart::Value(*value));
+            template.parts.push((*value, String::new()));
             rest = behind;
         }
-        if parts.is_empty() {
+        if template.parts.is_empty() {
             return Ok(None);
         }
-        text.push_str(rest);
-        parts.push(TemplatePart::Text(text));
-        let template = Self { parts };
+        template.end().push_str(rest);
         let goes_up = |text: &String| text.split(std::path::is_separator).any(|part| part == "..");
         if template.texts()[1..].iter().any(goes_up) {
             return Err(Failure::usage(
@@ -111,25 +123,35 @@ impl Template {
         Ok(Some(template))
     }
 
+    /// Returns the text after the last placeholder.
+    fn end(&mut self) -> &mut String {
+        let last = self.parts.last_mut();
+        last.map_or(&mut self.start, |(_, text)| text)
+    }
+
     /// Returns the text before, between and after the placeholders.
     pub(crate) fn texts(&self) -> Vec<String> {
-        let text = |part: &TemplatePart| match part {
-            TemplatePart::Text(text) => Some(text.clone()),
-            TemplatePart::Value(_) => None,
-        };
-        self.parts.iter().filter_map(text).collect()
+        let texts = self.parts.iter().map(|(_, text)| text);
+        [&self.start].into_iter().chain(texts).cloned().collect()
     }
 
     /// Returns the template as given.
     pub(crate) fn text(&self) -> String {
-        let text = |part: &TemplatePart| match part {
-            TemplatePart::Text(text) => text.clone(),
-            TemplatePart::Value(value) => {
-                let name = VALUES.iter().find(|(_, known)| known == value);
-                format!("{{{}}}", name.map_or("", |(name, _)| name))
-            }
-        };
-        self.parts.iter().map(text).collect()
+        let mut name = self.start.clone();
+        for (value, text) in &self.parts {
+            let placeholder = VALUES.iter().find(|(_, known)| known == value);
+            // Writing to a string cannot fail.
+            let _ = write!(
+                name,
+                "{{{}}}{text}",
+                placeholder.map_or("", |(name, _)| name)
+            );
+        }
+        name
+    }
+
+    fn has(&self, placeholder: Placeholder) -> bool {
+        self.parts.iter().any(|(value, _)| *value == placeholder)
     }
 
     /// Returns the range of creation dates, as text, of all batches in the same file as `batch`: from the
@@ -151,11 +173,10 @@ impl Template {
 
     /// Returns how much of the date the batches of one file have in common; `None` if any date is possible.
     fn date_length(&self) -> Option<usize> {
-        let has = |value| self.parts.contains(&TemplatePart::Value(value));
         match (
-            has(Placeholder::Year),
-            has(Placeholder::Month),
-            has(Placeholder::Day),
+            self.has(Placeholder::Year),
+            self.has(Placeholder::Month),
+            self.has(Placeholder::Day),
         ) {
             (false, ..) => None,
             (true, false, _) => Some("YYYY".len()),
@@ -172,58 +193,38 @@ impl Template {
         if date[length..] == "-01-01T00:00:00Z"[length - "YYYY".len()..] {
             return None;
         }
-        let mut name = String::new();
-        let mut has_date = false;
-        for part in &self.parts {
-            match part {
-                TemplatePart::Text(text) => name.push_str(text),
-                TemplatePart::Value(Placeholder::Year) => name.push_str(&date[..4]),
-                TemplatePart::Value(Placeholder::Month) => name.push_str(&date[5..7]),
-                TemplatePart::Value(Placeholder::Day) => name.push_str(&date[8..10]),
-                TemplatePart::Value(Placeholder::CropType) => break,
-            }
-            has_date |= matches!(part, TemplatePart::Value(_));
+        let dates = self
+            .parts
+            .iter()
+            .map_while(|(value, text)| Some((value.in_date()?, text)));
+        let mut name = self.start.clone();
+        for (place, text) in dates.clone() {
+            name = name + &date[place] + text;
         }
-        has_date.then(|| (date[..length].to_owned(), name))
+        (dates.count() > 0).then(|| (date[..length].to_owned(), name))
     }
 
-    /// Returns a placeholder of a date, the one that is missing before it, and the length of that part of a date:
+    /// Returns a placeholder of a date, the one that is missing before it, and the length of a date up to that part:
     /// `{month}` without `{year}` puts the same month of all years into one file. `None` if there is none.
     pub(super) fn gap(&self) -> Option<DateGap> {
-        let has = |value| self.parts.contains(&TemplatePart::Value(value));
-        let (year, month, day) = (
-            has(Placeholder::Year),
-            has(Placeholder::Month),
-            has(Placeholder::Day),
-        );
+        let [year, month, day] = [Placeholder::Year, Placeholder::Month, Placeholder::Day]
+            .map(|placeholder| self.has(placeholder));
         match (year, month, day) {
-            (_, false, true) => Some(DateGap {
-                given: "{day}",
-                missing: "{month}",
-                length: "YYYY-MM".len(),
-            }),
-            (false, true, _) => Some(DateGap {
-                given: "{month}",
-                missing: "{year}",
-                length: "YYYY".len(),
-            }),
+            (_, false, true) => Some(("{day}", "{month}", "YYYY-MM".len())),
+            (false, true, _) => Some(("{month}", "{year}", "YYYY".len())),
             _ => None,
         }
     }
 
     /// Returns whether the template contains the crop.
     pub(crate) fn has_crops(&self) -> bool {
-        self.parts
-            .contains(&TemplatePart::Value(Placeholder::CropType))
+        self.has(Placeholder::CropType)
     }
 
     /// Returns the folder that contains all files, directly or in subfolders.
     pub(crate) fn folder(&self) -> PathBuf {
-        let Some(TemplatePart::Text(before)) = self.parts.first() else {
-            return PathBuf::new();
-        };
-        let folder = before.rfind(std::path::is_separator);
-        PathBuf::from(folder.map_or("", |end| &before[..=end]))
+        let folder = self.start.rfind(std::path::is_separator);
+        PathBuf::from(folder.map_or("", |end| &self.start[..=end]))
     }
 
     /// Returns the name of the file for `batch`.
@@ -231,90 +232,64 @@ impl Template {
         let date = batch.typed(CREATION_DATE);
         // A leap second belongs to the next day, as in typed columns.
         let date = date.as_deref().map(canonical_date);
-        let piece = |from, to| date.as_deref().and_then(|date| date.get(from..to));
         let crop = batch.typed(CROP_TYPE);
         let crop = crop.as_deref().filter(|crop| !crop.is_empty());
-        let mut name = String::new();
-        for (index, part) in self.parts.iter().enumerate() {
-            let value = match part {
-                TemplatePart::Text(text) => Some(text.as_str()),
-                TemplatePart::Value(Placeholder::Year) => piece(0, 4),
-                TemplatePart::Value(Placeholder::Month) => piece(5, 7),
-                TemplatePart::Value(Placeholder::Day) => piece(8, 10),
-                TemplatePart::Value(Placeholder::CropType) => crop.map(|crop| crops.name(crop)),
+        let mut name = self.start.clone();
+        for (index, (value, text)) in self.parts.iter().enumerate() {
+            let value = match value.in_date() {
+                Some(place) => date.as_deref().and_then(|date| date.get(place)),
+                None => crop.map(|crop| crops.name(crop)),
             };
             name.push_str(value.unwrap_or_else(|| self.null(index)));
+            name.push_str(text);
         }
         name
     }
 
     /// Returns whether the template may produce `name`.
     pub(crate) fn fits(&self, name: &str) -> bool {
-        self.fits_from(0, name)
+        let rest = name.strip_prefix(&self.start);
+        rest.is_some_and(|rest| self.fits_from(0, rest))
     }
 
     /// Returns whether the parts from `index` on may produce `name`.
     fn fits_from(&self, index: usize, name: &str) -> bool {
-        let fits_rest = |rest: &str| self.fits_from(index + 1, rest);
-        let is_digits = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
-        let digits = match self.parts.get(index) {
-            None => return name.is_empty(),
-            Some(TemplatePart::Text(text)) => {
-                return name.strip_prefix(text.as_str()).is_some_and(fits_rest);
-            }
-            Some(TemplatePart::Value(Placeholder::Year)) => 4,
-            Some(TemplatePart::Value(Placeholder::Month | Placeholder::Day)) => 2,
-            Some(TemplatePart::Value(Placeholder::CropType)) => {
-                let value = name.split(std::path::is_separator).next();
-                let ends = value.unwrap_or_default().char_indices().skip(1);
-                let mut ends = ends.map(|(end, _)| end).chain(value.map(str::len));
-                return ends.any(|end| end > 0 && fits_rest(&name[end..]));
-            }
+        let Some((value, text)) = self.parts.get(index) else {
+            return name.is_empty();
         };
-        let date = name.split_at_checked(digits);
+        let fits_rest = |rest: &str| {
+            let rest = rest.strip_prefix(text.as_str());
+            rest.is_some_and(|rest| self.fits_from(index + 1, rest))
+        };
+        let Some(place) = value.in_date() else {
+            let crop = name.split(std::path::is_separator).next();
+            let ends = crop.unwrap_or_default().char_indices().skip(1);
+            let mut ends = ends.map(|(end, _)| end).chain(crop.map(str::len));
+            return ends.any(|end| end > 0 && fits_rest(&name[end..]));
+        };
+        let is_digits = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+        let date = name.split_at_checked(place.len());
         date.is_some_and(|(value, rest)| is_digits(value) && fits_rest(rest))
             || name.strip_prefix(self.null(index)).is_some_and(fits_rest)
     }
 
-    /// Returns what stands for a missing value at `index`.
+    /// Returns what stands for a missing value of a placeholder: it may be a whole folder value, as in `key={value}/`.
     fn null(&self, index: usize) -> &'static str {
-        if self.is_hive_folder(index) {
+        let before = index
+            .checked_sub(1)
+            .map_or(&self.start, |before| &self.parts[before].1);
+        let key = before.rsplit(std::path::is_separator).next();
+        let has_key = key.is_some_and(|key| key.len() > 1 && key.find('=') == Some(key.len() - 1));
+        if has_key && self.parts[index].1.starts_with(std::path::is_separator) {
             HIVE_NULL
         } else {
             UNKNOWN
         }
     }
-
-    /// Returns whether the value at `index` is a whole folder value, as in `key={value}/`.
-    fn is_hive_folder(&self, index: usize) -> bool {
-        let text = |index: Option<usize>| match index.and_then(|index| self.parts.get(index)) {
-            Some(TemplatePart::Text(text)) => text.as_str(),
-            _ => "",
-        };
-        let key = text(index.checked_sub(1));
-        let key = key.rsplit(std::path::is_separator).next();
-        let has_key = key.is_some_and(|key| key.len() > 1 && key.find('=') == Some(key.len() - 1));
-        has_key && text(Some(index + 1)).starts_with(std::path::is_separator)
-    }
 }
 
-/// A placeholder of a date without the one before it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DateGap {
-    pub(super) given: &'static str,
-    pub(super) missing: &'static str,
-    /// The length of a date up to the missing part.
-    length: usize,
-}
-
-impl DateGap {
-    /// Returns the missing part of the date of `batch`, with all before it.
-    pub(super) fn period(self, batch: &Batch) -> Option<String> {
-        let date = batch.typed(CREATION_DATE)?;
-        let date = canonical_date(&date);
-        date.get(..self.length).map(str::to_owned)
-    }
-}
+/// A placeholder of a date, the missing one before it, and the length of a date up to that.
+pub(super) type DateGap = (&'static str, &'static str, usize);
 
 /// The names of crops in file names. Each crop has one name, which is unique on the disk.
 #[derive(Clone)]
@@ -335,7 +310,7 @@ impl Crops {
         // Always reserved, so that a crop has the same name in every run.
         let null = |index| template.null(index).to_lowercase();
         let crops = template.parts.iter().enumerate();
-        let crops = crops.filter(|(_, part)| **part == TemplatePart::Value(Placeholder::CropType));
+        let crops = crops.filter(|(_, (value, _))| *value == Placeholder::CropType);
         let reserved: Vec<String> = crops.map(|(index, _)| null(index)).collect();
         Self {
             names: HashMap::new(),
@@ -499,13 +474,6 @@ fn mark_of(name: &str) -> Option<usize> {
     is_mark.then_some(at)
 }
 
-fn unknown(path: &Path, word: &str) -> Failure {
-    Failure::usage(
-        format!("`-o {}`: unknown placeholder `{{{word}}}`", path.display()),
-        "the placeholders are {year}, {month}, {day} and {crop_type}",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -526,10 +494,7 @@ mod tests {
 
     #[test]
     fn a_bound_within_a_period_cuts_its_files() {
-        let cut = |template: &str, second| {
-            let template = Template::parse(Path::new(template)).expect("a template");
-            template.expect("placeholders").cut_at(second)
-        };
+        let cut = |text: &str, second| template(text).cut_at(second);
         let pair = |period: &str, name: &str| Some((period.to_owned(), name.to_owned()));
         // 2026-10-18T12:00:00Z, and the start of that day, month and year.
         let [noon, day, month, year] = [1_792_324_800, 1_792_281_600, 1_790_812_800, 1_767_225_600];

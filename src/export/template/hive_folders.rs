@@ -1,5 +1,6 @@
 //! Folders such as `year=2026`, compared with the batches in them.
 
+use std::ops::Range;
 use std::path::Path;
 
 use percent_encoding::percent_decode_str;
@@ -68,28 +69,30 @@ impl<'a> HiveFolders<'a> {
         let date = batch.plain(CREATION_DATE);
         let date = date.filter(|date| Timestamp::parse(date).is_some());
         let date = date.as_deref().map(canonical_date);
-        let is_other = |value: &str, width: usize, from: usize, to: usize| {
-            let is_number = value.len() <= width && value.bytes().all(|byte| byte.is_ascii_digit());
-            let part = date.as_deref().and_then(|date| date.get(from..to));
+        let is_other = |value: &str, place: Range<usize>| {
+            let is_digits = value.bytes().all(|byte| byte.is_ascii_digit());
+            let is_number = value.len() <= place.len() && is_digits;
+            let part = date.as_deref().and_then(|date| date.get(place));
             let number = |text: &str| text.parse::<u32>().ok();
             is_number && part.is_some_and(|part| number(value) != number(part))
         };
-        let is_wrong = |folder: &&HiveFolder<'_>| match (&folder.key, folder.value) {
-            (FolderKey::Placeholder(Placeholder::Year), value) => is_other(value, 4, 0, 4),
-            (FolderKey::Placeholder(Placeholder::Month), value) => is_other(value, 2, 5, 7),
-            (FolderKey::Placeholder(Placeholder::Day), value) => is_other(value, 2, 8, 10),
-            (FolderKey::Placeholder(Placeholder::CropType), value) => {
-                let crop = batch.plain(CROP_TYPE);
-                match crop.as_deref().filter(|crop| !crop.is_empty()) {
-                    // A crop that is not valid text has no name.
-                    Some(crop) if value == HIVE_NULL => !crop.contains('\\') && !is_json(crop),
-                    Some(crop) => !is_name_of(value, crop),
-                    None => !is_null(value),
-                }
+        let is_wrong_crop = |value: &str| {
+            let crop = batch.plain(CROP_TYPE);
+            match crop.as_deref().filter(|crop| !crop.is_empty()) {
+                // A crop that is not valid text has no name.
+                Some(crop) if value == HIVE_NULL => !crop.contains('\\') && !is_json(crop),
+                Some(crop) => !is_name_of(value, crop),
+                None => !is_null(value),
             }
-            (FolderKey::Column(column), value) => match batch.plain(*column).as_deref() {
-                None | Some("") => !is_null(value),
-                Some(text) => percent_decode_str(value).decode_utf8_lossy() != text,
+        };
+        let is_wrong = |folder: &&HiveFolder<'_>| match &folder.key {
+            FolderKey::Placeholder(placeholder) => match placeholder.in_date() {
+                Some(place) => is_other(folder.value, place),
+                None => is_wrong_crop(folder.value),
+            },
+            FolderKey::Column(column) => match batch.plain(*column).as_deref() {
+                None | Some("") => !is_null(folder.value),
+                Some(text) => percent_decode_str(folder.value).decode_utf8_lossy() != text,
             },
         };
         let is_present = |folder: &&HiveFolder<'_>| columns & (1 << folder.key.column()) != 0;
