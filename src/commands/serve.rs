@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use serde::Serialize;
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::context::Context;
@@ -187,14 +187,6 @@ fn warn_of_risks(address: SocketAddr, faults: &[String]) {
     }
 }
 
-/// What a client needs; scripts rely on these names.
-#[derive(Serialize)]
-struct ClientAccess<'a> {
-    base_url: &'a str,
-    client_id: &'a str,
-    client_secret: &'a str,
-}
-
 fn announce(
     args: &ServeArgs,
     address: SocketAddr,
@@ -202,18 +194,18 @@ fn announce(
     catalog: &Catalog,
 ) -> anyhow::Result<()> {
     let base_url = format!("http://{}", reachable(address));
-    let access = ClientAccess {
-        base_url: &base_url,
-        client_id: &credentials.client_id,
-        client_secret: &credentials.client_secret,
-    };
     match args.format {
-        MessageFormat::Json => terminal::print_json(&access)?,
+        // Scripts rely on these names.
+        MessageFormat::Json => terminal::print_json(&json!({
+            "base_url": base_url,
+            "client_id": credentials.client_id,
+            "client_secret": credentials.client_secret,
+        }))?,
         MessageFormat::Text => {
             let has_v2 = !args.faults.iter().any(|fault| fault == "v2-missing");
             let version = if has_v2 { "v2" } else { "v1" };
             let batches = describe_batches(args, catalog);
-            terminal::print(&welcome_text(&access, &batches, version))?;
+            terminal::print(&welcome_text(&base_url, credentials, &batches, version))?;
         }
     }
     Ok(())
@@ -246,12 +238,16 @@ fn describe_batches(args: &ServeArgs, catalog: &Catalog) -> String {
     }
 }
 
-fn welcome_text(access: &ClientAccess<'_>, batches: &str, version: &str) -> String {
-    let ClientAccess {
-        base_url,
+fn welcome_text(
+    base_url: &str,
+    credentials: &ExpectedCredentials,
+    batches: &str,
+    version: &str,
+) -> String {
+    let ExpectedCredentials {
         client_id,
         client_secret,
-    } = access;
+    } = credentials;
     let id = form_argument("client_id", client_id);
     let secret = form_argument("client_secret", client_secret);
     format!(
