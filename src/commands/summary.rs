@@ -10,7 +10,7 @@ use super::source::BatchSource;
 use crate::analysis::KnownSpan;
 use crate::analysis::judgement::{CropJudgement, NewestStep};
 use crate::analysis::statistics::{distinct, two_digits};
-use crate::analysis::summary::{self, SummaryData, TableStyle};
+use crate::analysis::summary::{self, SummaryData};
 use crate::cli::{FailOn, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
@@ -124,25 +124,23 @@ async fn summarise(
     let is_too_large = data.is_too_large;
     let sums = data.groups.finish();
     let is_stdout = destination.place.is_stdout();
-    let style = TableStyle {
-        width: terminal::terminal_width().filter(|_| is_stdout),
-        color: is_stdout && terminal::color_on_stdout(),
-    };
-    let written = match format {
+    let (text, hidden_columns) = match format {
         SummaryFormat::Table => {
             let range = source.limited(&request.range)?;
             let available = source.available_range()?;
             let span = KnownSpan::new(&range, &available, now, zone);
-            summary::table(&sums, newest, &range, &span, &style)
+            let width = terminal::terminal_width().filter(|_| is_stdout);
+            let color = is_stdout && terminal::color_on_stdout();
+            summary::table(&sums, newest, &range, &span, width, color)
         }
-        SummaryFormat::Json => summary::json(&sums, newest, &request.range, zone)?.into(),
-        SummaryFormat::Csv => summary::csv(&sums)?.into(),
+        SummaryFormat::Json => (summary::json(&sums, newest, &request.range, zone), 0),
+        SummaryFormat::Csv => (summary::csv(&sums)?, 0),
     };
-    output.write_all(written.text.as_bytes())?;
+    output.write_all(text.as_bytes())?;
     let published = output.publish()?;
 
     received.warn(figure_warnings(&sums.total.figures));
-    if let hidden @ 1.. = written.hidden_columns as u64 {
+    if let hidden @ 1.. = hidden_columns as u64 {
         let columns = count(hidden, "more column does", "more columns do");
         terminal::note(&format!(
             "{columns} not fit; widen the terminal, or use `-o` or `-f json` to get all"

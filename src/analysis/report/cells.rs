@@ -127,15 +127,16 @@ pub(super) fn variation_chart(data: &ReportData, crops: &[&str]) -> Option<Chart
         let name = crop_name(crop);
         let values = &metric.distribution;
         let mut row = vec![name.clone()];
-        if let Some(quartiles) = values.quartiles() {
-            let cells = [
-                values.min(),
-                Some(quartiles.low),
-                Some(quartiles.median),
-                Some(quartiles.high),
-                values.max(),
-            ];
-            row.extend(cells.map(figure));
+        if let Some([low, median, high]) = values.quartiles() {
+            let quartiles = [low, median, high].map(Some);
+            let [low, median, high] = quartiles.map(figure);
+            row.extend([
+                figure(values.min()),
+                low,
+                median,
+                high,
+                figure(values.max()),
+            ]);
         }
         row.push(values.count().to_string());
         rows.push(row);

@@ -44,18 +44,15 @@ pub(super) fn crop_name(crop: &str) -> String {
 pub(super) fn spread(metric: &Metric, unit: &str) -> Option<Spread> {
     let values = &metric.distribution;
     let quartiles = values.quartiles()?;
-    let words = format!(
-        "median {} {unit}, middle half {} to {}, {}",
-        two_digits(quartiles.median),
-        two_digits(quartiles.low),
-        two_digits(quartiles.high),
-        text::count(values.count(), "batch", "batches"),
-    );
+    let [low, median, high] = quartiles.map(two_digits);
+    let batches = text::count(values.count(), "batch", "batches");
+    let words = format!("median {median} {unit}, middle half {low} to {high}, {batches}");
+    let [low, median, high] = quartiles.map(to_f64);
     Some(Spread {
         least: to_f64(values.min()?),
-        low: to_f64(quartiles.low),
-        median: to_f64(quartiles.median),
-        high: to_f64(quartiles.high),
+        low,
+        median,
+        high,
         most: to_f64(values.max()?),
         words,
     })

@@ -43,7 +43,7 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
     let before = batches.iter().filter(|(scan, _)| is_before(scan)).count();
     let (base, since) = match rates.get(..before) {
         Some(before) if before.len() >= MIN_BATCHES => {
-            let step = data.step_words().one;
+            let step = data.step_words().0;
             (before, format!(", of the batches before the newest {step}"))
         }
         _ => (&rates[..], String::new()),

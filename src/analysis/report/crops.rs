@@ -59,7 +59,7 @@ impl NewestTable {
         let steps = data.history.last_steps(newest.period, SPARK_STEPS);
         let rows = newest.crops.iter().take(MAX_ROWS);
         let rows: Vec<NewestRow> = rows.map(|crop| row(data, crop, &steps)).collect();
-        let weeks = data.step_words().many;
+        let weeks = data.step_words().1;
         let limits = [newest.cut(data.span.start(), weeks), newest.later(weeks)];
         Self {
             has_targets: rows.iter().any(|row| row.target.is_some()),
@@ -168,18 +168,12 @@ pub(super) struct RangeRow {
     pub(super) name: String,
     pub(super) is_unknown: bool,
     pub(super) batches: String,
-    pub(super) germination: MedianAndQuartiles,
-    pub(super) usable: MedianAndQuartiles,
+    /// The median, and the quartiles around it.
+    pub(super) germination: (String, String),
+    pub(super) usable: (String, String),
     pub(super) gap: String,
     pub(super) variation: String,
     pub(super) size: String,
-}
-
-/// A median and the quartiles around it.
-#[derive(Default)]
-pub(super) struct MedianAndQuartiles {
-    pub(super) median: String,
-    pub(super) quartiles: String,
 }
 
 /// Returns the crops over the whole range by name, those without one last.
@@ -201,11 +195,13 @@ pub(super) fn range_rows(data: &ReportData) -> Vec<RangeRow> {
     rows.collect()
 }
 
-fn middle(metric: &Metric) -> MedianAndQuartiles {
-    let quartiles = metric.distribution.quartiles();
-    let range = quartiles.map(|found| [found.low, found.high].map(two_digits));
-    MedianAndQuartiles {
-        median: figure(quartiles.map(|found| found.median)),
-        quartiles: range.map_or_else(String::new, |[low, high]| format!("[{low}, {high}]")),
+/// Returns the median, and the quartiles around it.
+fn middle(metric: &Metric) -> (String, String) {
+    match metric.distribution.quartiles() {
+        Some(quartiles) => {
+            let [low, median, high] = quartiles.map(two_digits);
+            (median, format!("[{low}, {high}]"))
+        }
+        None => (figure(None), String::new()),
     }
 }

@@ -179,7 +179,7 @@ fn legend(
 ) -> Vec<(&'static str, String)> {
     let mut legend = Vec::new();
     if dots.iter().any(|dot| dot.is_new) {
-        legend.push(("now", format!("newest {}", data.step_words().one)));
+        legend.push(("now", format!("newest {}", data.step_words().0)));
     }
     if dots.iter().any(|dot| !dot.is_new) {
         legend.push(("spot", "others".to_owned()));

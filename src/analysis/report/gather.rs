@@ -70,13 +70,13 @@ impl ReportData {
         squares.filter(|(_, count)| *count > 0).collect()
     }
 
-    pub(super) fn step_words(&self) -> StepWords {
-        let (one, many) = match self.history.step {
+    /// Returns the name of a step, and of several.
+    pub(super) fn step_words(&self) -> (&'static str, &'static str) {
+        match self.history.step {
             Step::Day => ("day", "days"),
             Step::Week => ("week", "weeks"),
             Step::Month => ("month", "months"),
-        };
-        StepWords { one, many }
+        }
     }
 
     /// Returns the number of crops that have a name.
@@ -93,13 +93,6 @@ impl ReportData {
 
 /// The number of batches in each square of germination and usable rate, by its lower corner, in percent.
 pub(super) type Density = BTreeMap<(i16, i16), u64>;
-
-/// The name of a step.
-#[derive(Clone, Copy)]
-pub(super) struct StepWords {
-    pub(super) one: &'static str,
-    pub(super) many: &'static str,
-}
 
 impl Sink for ReportData {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {

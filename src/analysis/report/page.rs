@@ -120,9 +120,9 @@ impl ReportPage {
             newest: newest.map_or_else(NewestTable::default, |newest| {
                 NewestTable::new(data, newest)
             }),
-            step: words.one,
-            steps: words.many,
-            attention_lead: attention_lead(&attention, words.one),
+            step: words.0,
+            steps: words.1,
+            attention_lead: attention_lead(&attention, words.0),
             attention,
             tiles: newest.map_or_else(Vec::new, |newest| tiles(data, newest)),
             control: control::chart(data, period).filter(|_| !trends.charts.is_empty()),
@@ -232,7 +232,7 @@ fn freshness(data: &ReportData) -> String {
 
 /// Returns how times are meant.
 fn zone(data: &ReportData) -> String {
-    let (steps, zone) = (data.step_words().many, data.zone.name());
+    let (steps, zone) = (data.step_words().1, data.zone.name());
     let weeks = match data.history.step {
         Step::Week => "; weeks are ISO weeks, Monday to Sunday",
         Step::Day | Step::Month => "",

@@ -2,7 +2,7 @@
 
 use super::chart::{Chart, EdgeNumbers, Spread, WIDTH, crop_name, rate_scale, spread};
 use super::format::{figure, period_name, short_period, to_f64};
-use super::gather::{ReportData, StepWords};
+use super::gather::ReportData;
 use super::svg::{AltText, Anchor, Axis, Svg, tick_label};
 use crate::analysis::judgement::{CropJudgement, NewestStep};
 use crate::analysis::statistics::{Decimal, Period};
@@ -57,7 +57,7 @@ impl Trends {
             rows: rows.collect(),
             note: note(data, &lines, &shown),
             charts: charts(data, &lines, &shown),
-            step: data.step_words().one,
+            step: data.step_words().0,
         }
     }
 }
@@ -122,7 +122,7 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
                 ..
             } = line;
             let with: Vec<&Spread> = steps.iter().flatten().collect();
-            let StepWords { one, many } = data.step_words();
+            let (one, many) = data.step_words();
             let title = format!(
                 "Usable rate of {name} in percent, {one} by {one} ({})",
                 text::count(labels.len() as u64, one, many)
@@ -159,7 +159,7 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
 }
 
 fn note(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> String {
-    let StepWords { one, many } = data.step_words();
+    let (one, many) = data.step_words();
     let mut notes = Vec::new();
     let drawn = lines.iter().filter(|line| line.is_named).count();
     let unnamed = match lines.len() - drawn {

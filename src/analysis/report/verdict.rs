@@ -3,7 +3,7 @@
 use super::attention::Attention;
 use super::chart::crop_name;
 use super::format::{period_name, prose};
-use super::gather::{ReportData, StepWords};
+use super::gather::ReportData;
 use crate::analysis::judgement::{CropJudgement, MissedTarget, NewestStep, Verdict};
 use crate::analysis::statistics::Decimal;
 use crate::text::{self, thousands};
@@ -82,7 +82,7 @@ fn rest(
     newest: &NewestStep<'_>,
     crops: &[&CropJudgement<'_>],
     are_all: bool,
-    words: StepWords,
+    (step, steps): (&str, &str),
 ) -> String {
     let is = |verdict: Verdict| -> Vec<&CropJudgement<'_>> {
         let found = crops.iter().copied();
@@ -94,7 +94,7 @@ fn rest(
     if are_all && few.len() == crops.len() {
         return format!(
             "Too few batches to compare: no crop has 3 batches with a usable rate both in this {} and in the four {} before.",
-            words.one, words.many
+            step, steps
         );
     }
     let other = if are_all { "" } else { " other" };

@@ -24,18 +24,6 @@ pub(crate) struct Distribution {
     count: u64,
 }
 
-/// The quartiles of the values.
-///
-/// Uses linear interpolation between the two nearest ranks: with `n` sorted values, counted from zero,
-/// quartile `k` is at `(n - 1) * k / 4`. This is type 7 in R, `QUARTILE.INC` in Excel and the default of
-/// numpy. Exact, not rounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Quartiles {
-    pub(crate) low: Decimal,
-    pub(crate) median: Decimal,
-    pub(crate) high: Decimal,
-}
-
 impl Distribution {
     /// Adds `value`. Returns false if it has too many digits.
     #[cfg(test)]
@@ -149,29 +137,22 @@ impl Distribution {
         Some(between(below, above, 2))
     }
 
-    /// Returns the quartiles. `None` if there are no values.
-    pub(crate) fn quartiles(&self) -> Option<Quartiles> {
+    /// Returns the lower quartile, the median and the upper quartile. `None` if there are no values.
+    ///
+    /// Uses linear interpolation between the two nearest ranks: with `n` sorted values, counted from zero,
+    /// quartile `k` is at `(n - 1) * k / 4`. This is type 7 in R, `QUARTILE.INC` in Excel and the default of
+    /// numpy. Exact, not rounded.
+    pub(crate) fn quartiles(&self) -> Option<[Decimal; 3]> {
         let last = self.count.checked_sub(1)?;
         // Avoids `last * 3`, which could overflow.
         let rank = |quartile: u64| {
             let quarters = last % 4 * quartile;
             (last / 4 * quartile + quarters / 4, quarters % 4)
         };
-        let [(low, a), (median, b), (high, c)] = [1, 2, 3].map(rank);
-        let after = |rank: u64, quarters: u64| rank + u64::from(quarters > 0);
-        let found = self.at([
-            low,
-            after(low, a),
-            median,
-            after(median, b),
-            high,
-            after(high, c),
-        ]);
-        Some(Quartiles {
-            low: between(found[0], found[1], a),
-            median: between(found[2], found[3], b),
-            high: between(found[4], found[5], c),
-        })
+        let ranks = [1, 2, 3].map(rank);
+        let below = self.at(ranks.map(|(rank, _)| rank));
+        let above = self.at(ranks.map(|(rank, quarters)| rank + u64::from(quarters > 0)));
+        Some([0, 1, 2].map(|index| between(below[index], above[index], ranks[index].1)))
     }
 
     /// Returns the median absolute deviation from the median.
@@ -280,17 +261,14 @@ mod tests {
         prop_assert_eq!(distribution.count(), values.len() as u64);
         let expected = naive(values);
         let quartiles = distribution.quartiles();
-        prop_assert_eq!(
-            quartiles.map(|q| [q.low, q.median, q.high]),
-            expected.map(|(quartiles, _)| quartiles)
-        );
+        prop_assert_eq!(quartiles, expected.map(|(quartiles, _)| quartiles));
         prop_assert_eq!(
             distribution.deviation(),
             expected.map(|(_, deviation)| deviation)
         );
         prop_assert_eq!(
             distribution.median(),
-            quartiles.map(|quartiles| quartiles.median)
+            quartiles.map(|quartiles| quartiles[1])
         );
         prop_assert_eq!(distribution.min(), values.iter().min().copied());
         prop_assert_eq!(distribution.max(), values.iter().max().copied());
@@ -386,8 +364,7 @@ mod tests {
         let quartiles = |texts: &[&str]| {
             let values: Vec<Decimal> = texts.iter().map(|text| decimal(text)).collect();
             let quartiles = of(&values).quartiles().expect("values");
-            [quartiles.low, quartiles.median, quartiles.high]
-                .map(|value| value.normalize().to_string())
+            quartiles.map(|value| value.normalize().to_string())
         };
         assert_eq!(quartiles(&["3"]), ["3", "3", "3"]);
         assert_eq!(quartiles(&["2", "1"]), ["1.25", "1.5", "1.75"]);

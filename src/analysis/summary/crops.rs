@@ -134,6 +134,8 @@ fn distinct_name(name: &str) -> Cow<'_, str> {
 
 fn row(figures: &Figures, judged: Option<&CropJudgement<'_>>, zone: Zone) -> CropRow {
     let usable = figures.usable_rate.distribution.quartiles();
+    let [usable_rate_low, usable_rate, usable_rate_high] =
+        [0, 1, 2].map(|index| rounded(usable.map(|quartiles| quartiles[index])));
     let [germination_rate, coefficient_of_variation, seedling_size] = [
         &figures.germination_rate,
         &figures.coefficient_of_variation,
@@ -144,9 +146,9 @@ fn row(figures: &Figures, judged: Option<&CropJudgement<'_>>, zone: Zone) -> Cro
     CropRow {
         name: CropName::Absent,
         batches: figures.batches,
-        usable_rate: rounded(usable.map(|usable| usable.median)),
-        usable_rate_low: rounded(usable.map(|usable| usable.low)),
-        usable_rate_high: rounded(usable.map(|usable| usable.high)),
+        usable_rate,
+        usable_rate_low,
+        usable_rate_high,
         germination_rate,
         gap: rounded(figures.gap()),
         coefficient_of_variation,

@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::fields::{FieldText, judgement, metrics, span};
-use super::sparkline::Scale;
+use super::files::{field_texts, judgement, metrics, span};
 use crate::analysis::KnownSpan;
 use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, Verdict};
-use crate::analysis::statistics::{By, Group, GroupedFigures, two_digits};
+use crate::analysis::statistics::{By, Decimal, Group, GroupedFigures, two_digits};
 use crate::batch::range::Range;
 use crate::formats::NO_CROP;
 use crate::terminal::{GAP, GridCell, push_row, push_styled, shorten};
@@ -30,78 +29,54 @@ const HEADER: Style = Style::new().bold();
 const MARK: Style = AnsiColor::Yellow.on_default().bold();
 const QUIET: Style = Style::new().dimmed();
 
-/// How to draw a table.
-pub(crate) struct TableStyle {
-    /// The width of the terminal in columns. `None` if the output is not a terminal.
-    pub(crate) width: Option<usize>,
-    pub(crate) color: bool,
-}
-
-/// A summary as text.
-pub(crate) struct SummaryOutput {
-    pub(crate) text: String,
-    /// The number of columns that do not fit on the terminal.
-    pub(crate) hidden_columns: usize,
-}
-
-impl From<String> for SummaryOutput {
-    fn from(text: String) -> Self {
-        Self {
-            text,
-            hidden_columns: 0,
-        }
-    }
-}
-
-/// Draws the groups of the batches in `range`, and the verdict of each if the groups are crops.
+/// Draws the groups of the batches in `range`, and the verdict of each if the groups are crops. `width` is that of the terminal, if
+/// the output is one. Returns also the number of columns that do not fit.
 pub(crate) fn table(
     grouped: &GroupedFigures,
     newest: Option<&NewestStep<'_>>,
     range: &Range,
     span: &KnownSpan,
-    options: &TableStyle,
-) -> SummaryOutput {
+    width: Option<usize>,
+    color: bool,
+) -> (String, usize) {
     if grouped.groups.is_empty() {
-        return format!("no batches ({})\n", range.describe()).into();
+        return (format!("no batches ({})\n", range.describe()), 0);
     }
     let scale = Scale::of(grouped);
     let mut columns = keys(grouped);
     let newest = newest.filter(|_| grouped.by == [By::CropType]);
     columns.extend(figures(grouped, newest, scale.as_ref()));
     let all = columns.len();
-    if let Some(width) = options.width {
+    if let Some(width) = width {
         shorten_names(&mut columns, width);
         drop_columns(&mut columns, width);
     }
     let mut text = String::new();
     let rows = grouped.groups.len();
     let title = |column: &TableColumn| (column.title.into(), HEADER);
-    push_line(&mut text, &columns, options.color, title);
+    push_line(&mut text, &columns, color, title);
     let rule = |column: &TableColumn| ("─".repeat(column.width).into(), Style::new());
-    push_line(&mut text, &columns, options.color, rule);
+    push_line(&mut text, &columns, color, rule);
     // The last row is the total.
     for row in 0..=rows {
         if row == rows {
-            push_line(&mut text, &columns, options.color, rule);
+            push_line(&mut text, &columns, color, rule);
         }
-        push_line(&mut text, &columns, options.color, |column| {
+        push_line(&mut text, &columns, color, |column| {
             let cell = column.cells[row].as_str();
             let is_marked = (column.marked)(cell);
             (cell.into(), if is_marked { MARK } else { Style::new() })
         });
     }
     text.push('\n');
-    let quiet = if options.color { QUIET } else { Style::new() };
+    let quiet = if color { QUIET } else { Style::new() };
     for line in remarks(grouped, newest, range, span, scale.as_ref(), &columns) {
-        for part in wrapped(&line, options.width.unwrap_or(usize::MAX)) {
+        for part in wrapped(&line, width.unwrap_or(usize::MAX)) {
             push_styled(&mut text, &part, quiet);
             text.push('\n');
         }
     }
-    SummaryOutput {
-        text,
-        hidden_columns: all - columns.len(),
-    }
+    (text, all - columns.len())
 }
 
 struct TableColumn {
@@ -185,18 +160,18 @@ fn figures(
     let column = |title, drop_order, cell: &dyn Fn(&Group) -> String| {
         TableColumn::new(title, drop_order, rows().map(cell).collect())
     };
-    let texts: Vec<[FieldText; 4]> = rows()
-        .map(|group| metrics(&group.figures).map(|(_, metric)| FieldText::of(metric)))
+    let texts: Vec<_> = rows()
+        .map(|group| metrics(&group.figures).map(|(_, metric)| field_texts(metric)))
         .collect();
-    let field = |title, drop_order, index: usize, cell: fn(&FieldText) -> Option<String>| {
-        let cell = |texts: &[FieldText; 4]| cell(&texts[index]).unwrap_or_default();
-        TableColumn::new(title, drop_order, texts.iter().map(cell).collect())
+    let field = |title, drop_order, index: usize, cell: fn(&[Option<String>; 4]) -> String| {
+        let cells = texts.iter().map(|texts| cell(&texts[index]));
+        TableColumn::new(title, drop_order, cells.collect())
     };
-    let median = |texts: &FieldText| texts.median.clone();
-    let mean = |texts: &FieldText| texts.weighted_mean.clone();
-    let quartiles = |texts: &FieldText| {
-        let (low, high) = texts.low.as_ref().zip(texts.high.as_ref())?;
-        Some(format!("[{low}–{high}]"))
+    let median = |[_, median, ..]: &[Option<String>; 4]| median.clone().unwrap_or_default();
+    let mean = |[.., mean]: &[Option<String>; 4]| mean.clone().unwrap_or_default();
+    let quartiles = |[low, _, high, _]: &[Option<String>; 4]| match (low, high) {
+        (Some(low), Some(high)) => format!("[{low}–{high}]"),
+        _ => String::new(),
     };
     let verdict = newest.map(|newest| TableColumn {
         right: false,
@@ -401,6 +376,45 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The values of the lowest and the highest bar of a sparkline, the same in every row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scale {
+    low: Decimal,
+    high: Decimal,
+}
+
+impl Scale {
+    /// Returns the scale that fits every row. `None` if there is no median.
+    fn of(grouped: &GroupedFigures) -> Option<Self> {
+        let rows = grouped.groups.iter().chain([&grouped.total]);
+        let medians = rows.flat_map(|row| row.trend.iter().flatten().copied());
+        Some(Self {
+            low: medians.clone().min()?,
+            high: medians.max()?,
+        })
+    }
+
+    /// Draws `medians`, with a blank for each `None`.
+    fn draw(&self, medians: &[Option<Decimal>]) -> String {
+        let bars = medians
+            .iter()
+            .map(|median| median.map_or(' ', |median| self.bar(median)));
+        bars.collect::<String>().trim_end().to_owned()
+    }
+
+    fn bar(&self, median: Decimal) -> char {
+        // Eight parts of equal size; the last includes its end. If all are equal, the bar is in the middle.
+        if self.low == self.high {
+            return BARS[3];
+        }
+        let eighths = (median - self.low) * Decimal::from(8);
+        let is_reached = |index: &usize| eighths >= (self.high - self.low) * Decimal::from(*index);
+        BARS[(1..BARS.len()).rev().find(is_reached).unwrap_or(0)]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -417,5 +431,33 @@ mod tests {
         assert_eq!(duration(3600), "1 hour");
         assert_eq!(duration(8 * 3600), "8 hours");
         assert_eq!(duration(96 * 86_400), "96 days");
+    }
+
+    fn drawn(low: i64, high: i64, medians: &[Option<i64>]) -> String {
+        let decimal = |number: i64| Decimal::new(number, 2);
+        let scale = Scale {
+            low: decimal(low),
+            high: decimal(high),
+        };
+        let medians: Vec<Option<Decimal>> =
+            medians.iter().map(|median| median.map(decimal)).collect();
+        scale.draw(&medians)
+    }
+
+    #[test]
+    fn bars_are_eight_parts_of_the_scale() {
+        let medians: Vec<Option<i64>> = (0..=8).map(|index| Some(5000 + index * 100)).collect();
+        assert_eq!(drawn(5000, 5800, &medians), "▁▂▃▄▅▆▇██");
+        assert_eq!(
+            drawn(5000, 5800, &[Some(5099), Some(5100), Some(5799)]),
+            "▁▂█"
+        );
+    }
+
+    #[test]
+    fn a_missing_value_is_a_blank() {
+        assert_eq!(drawn(0, 8, &[None, Some(0), None, Some(8), None]), " ▁ █");
+        assert_eq!(drawn(0, 8, &[]), "");
+        assert_eq!(drawn(7, 7, &[Some(7), None, Some(7)]), "▄ ▄");
     }
 }
