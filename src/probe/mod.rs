@@ -53,6 +53,6 @@ pub(crate) async fn run(
 /// Returns an unknown answer to every question, if nothing can be asked.
 pub(crate) fn unasked(reason: &str) -> Vec<TopicAnswer> {
     Topic::ALL
-        .map(|topic| TopicAnswer::unknown(topic, reason, Vec::new()))
+        .map(|(topic, ..)| TopicAnswer::unknown(topic, reason))
         .into()
 }

@@ -29,7 +29,7 @@ fn rate_limits(prober: &Prober) -> TopicAnswer {
         (_, []) => Err("no response has a rate limit header, and none has status 429".to_owned()),
         (_, result) => Ok(result.join("; ")),
     };
-    TopicAnswer::from_result(Topic::RateLimits, result, evidence)
+    TopicAnswer::new(Topic::RateLimits, result, evidence)
 }
 
 fn gzip(prober: &Prober) -> TopicAnswer {
@@ -50,7 +50,7 @@ fn gzip(prober: &Prober) -> TopicAnswer {
     } else {
         Ok("no: responses are not compressed".to_owned())
     };
-    TopicAnswer::from_result(Topic::Gzip, result, evidence)
+    TopicAnswer::new(Topic::Gzip, result, evidence)
 }
 
 fn deprecation(prober: &Prober) -> TopicAnswer {
@@ -62,7 +62,7 @@ fn deprecation(prober: &Prober) -> TopicAnswer {
         (_, result) => Ok(result.join("; ")),
     };
     let evidence = vec![format!("{responses} responses of version 1")];
-    TopicAnswer::from_result(Topic::Deprecation, result, evidence)
+    TopicAnswer::new(Topic::Deprecation, result, evidence)
 }
 
 /// Returns the questions that no request can answer, with the reasons.
@@ -78,15 +78,11 @@ pub(super) fn unknowable(sample: &BatchSample) -> Vec<TopicAnswer> {
             others.join(", ")
         ),
     };
-    let unknown = |topic, reason| TopicAnswer::unknown(topic, reason, Vec::new());
+    let no_field = Err("the interface has no field for a state".to_owned());
     vec![
+        TopicAnswer::new(Topic::States, no_field, vec![evidence]),
+        TopicAnswer::unknown(Topic::Transitions, "it would need days of observation"),
         TopicAnswer::unknown(
-            Topic::States,
-            "the interface has no field for a state",
-            vec![evidence],
-        ),
-        unknown(Topic::Transitions, "it would need days of observation"),
-        unknown(
             Topic::Events,
             "callbacks need a registered address, and no request can register one",
         ),

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::listing::{BatchList, batches, read};
-use super::request::{Bearer, NoBatches, ProbeAnswer, ProbeRequest};
+use super::request::{Bearer, NoBatches, ProbeRequest};
 use super::response::{ResponseHeaders, TokenReply};
+use super::topic::{Topic, TopicAnswer};
 use crate::client::retry::RetryPolicy;
 use crate::client::{BothVersions, Fault, Service, ServiceError, Version};
 use crate::secret::Secret;
@@ -67,6 +68,8 @@ pub(crate) struct Prober {
     gone: Option<String>,
     lost_in_a_row: u32,
     pub(super) headers: RefCell<ResponseHeaders>,
+    /// The requests since the last answer, and their results.
+    pub(super) evidence: Vec<String>,
     /// How tokens expired, and how they were revoked, as text.
     pub(super) expired: Vec<String>,
     pub(super) revoked: Vec<String>,
@@ -91,6 +94,7 @@ impl Prober {
             gone: None,
             lost_in_a_row: 0,
             headers: RefCell::default(),
+            evidence: Vec::new(),
             expired: Vec::new(),
             revoked: Vec::new(),
             dates_with_cursor: true,
@@ -120,8 +124,13 @@ impl Prober {
         }
     }
 
-    /// Sends a request. Returns the result and its evidence.
-    pub(super) async fn send(&mut self, request: &ProbeRequest) -> ProbeAnswer {
+    /// Answers a question. All requests since the last answer are its evidence.
+    pub(super) fn answer(&mut self, topic: Topic, result: Result<String, String>) -> TopicAnswer {
+        TopicAnswer::new(topic, result, std::mem::take(&mut self.evidence))
+    }
+
+    /// Sends a request. It and its result become evidence.
+    pub(super) async fn send(&mut self, request: &ProbeRequest) -> Result<BatchList, NoBatches> {
         let before = self.requests();
         let outcome = self.send_and_renew(request).await;
         let result = match &outcome {
@@ -130,37 +139,29 @@ impl Prober {
             Err(NoBatches::Refused { status, shape }) => format!("{status}, {shape}"),
             Err(NoBatches::Lost(reason)) => reason.clone(),
         };
-        let sent = self.requests() > before;
-        let evidence = sent.then(|| format!("{}: {result}", request.describe()));
-        ProbeAnswer {
-            evidence: evidence.into_iter().collect(),
-            outcome,
+        if self.requests() > before {
+            let line = format!("{}: {result}", request.describe());
+            self.evidence.push(line);
         }
+        outcome
     }
 
     /// Requests a range of a few seconds. Follows the pages if there are several.
-    pub(super) async fn send_window(&mut self, request: &ProbeRequest) -> ProbeAnswer {
-        let mut answer = self.send(request).await;
+    pub(super) async fn send_window(
+        &mut self,
+        request: &ProbeRequest,
+    ) -> Result<BatchList, NoBatches> {
+        let mut listing = self.send(request).await?;
         for _ in 1..WINDOW_PAGES {
-            let Ok(listing) = &mut answer.outcome else {
-                break;
-            };
             let Some(cursor) = listing.next.take() else {
                 break;
             };
-            let next_page = self
-                .send(&request.page(&cursor, self.dates_with_cursor))
-                .await;
-            answer.evidence.extend(next_page.evidence);
-            match next_page.outcome {
-                Ok(page) => {
-                    listing.batches.extend(page.batches);
-                    listing.next = page.next;
-                }
-                Err(error) => answer.outcome = Err(error),
-            }
+            let next_page = request.page(&cursor, self.dates_with_cursor);
+            let page = self.send(&next_page).await?;
+            listing.batches.extend(page.batches);
+            listing.next = page.next;
         }
-        answer
+        Ok(listing)
     }
 
     /// Sends a request. Renews the token once if it is refused.

@@ -3,7 +3,7 @@
 
 use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
-use super::request::{Bearer, NoBatches, ProbeRequest};
+use super::request::{Bearer, ProbeRequest};
 use super::sample::BatchSample;
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
@@ -34,14 +34,20 @@ pub(super) async fn probe(
             known: true,
             answer,
             ..
-        } if answer == CREATED => (ranges.bounds().await, ranges.fractions().await),
+        } if answer == CREATED => {
+            let bounds = ranges.bounds().await;
+            let bounds = ranges.prober.answer(Topic::Bounds(version), bounds);
+            let fractions = ranges.fractions().await;
+            let fractions = ranges.prober.answer(Topic::Fractions(version), fractions);
+            (bounds, fractions)
+        }
         field => {
             let reason = if field.known {
                 "the date filter does not compare the seconds of batch_creation_date".to_owned()
             } else {
                 field.answer.trim_start_matches(UNKNOWN).to_owned()
             };
-            let open = |topic| TopicAnswer::unknown(topic, &reason, Vec::new());
+            let open = |topic| TopicAnswer::unknown(topic, &reason);
             (
                 open(Topic::Bounds(version)),
                 open(Topic::Fractions(version)),
@@ -63,27 +69,36 @@ struct Ranges<'a> {
 }
 
 impl Ranges<'_> {
-    async fn request(
-        &mut self,
-        range: (i64, i64),
-        evidence: &mut Vec<String>,
-    ) -> Result<BatchList, NoBatches> {
+    /// Returns whether the service returns `batch` for a range. The error is the reason why it is unknown.
+    async fn contains(&mut self, batch: &SampledBatch, range: (i64, i64)) -> Result<bool, String> {
         let request = ProbeRequest::between(self.version, range);
-        let answer = self.prober.send_window(&request).await;
-        evidence.extend(answer.evidence);
-        answer.outcome
+        let listing = self.prober.send_window(&request).await?;
+        self.check_contains(&listing, batch)
     }
 
-    /// Returns whether the service returns `batch` for a range. The error is the reason why it is unknown.
-    async fn contains(
+    /// Returns whether `batch` is in the listing, and adds that to the last line of evidence.
+    fn check_contains(
         &mut self,
+        listing: &BatchList,
         batch: &SampledBatch,
-        range: (i64, i64),
-        evidence: &mut Vec<String>,
     ) -> Result<bool, String> {
-        let listing = self.request(range, evidence).await;
-        let listing = listing.map_err(|error| error.reason())?;
-        check_contains(&listing, batch, evidence)
+        let contains = listing
+            .contains(&batch.id)
+            .ok_or("too many batches in a range to find one")?;
+        if let Some(line) = self.prober.evidence.last_mut() {
+            line.push_str(if contains {
+                ", including that one"
+            } else {
+                ", without that one"
+            });
+        }
+        Ok(contains)
+    }
+
+    /// Adds to the evidence when `batch` was created.
+    fn note_creation(&mut self, batch: &SampledBatch) {
+        let line = format!("a batch was created at {}", batch.written);
+        self.prober.evidence.push(line);
     }
 
     /// Requests a range around a batch and one beside it, then the first again with the other zone.
@@ -92,25 +107,23 @@ impl Ranges<'_> {
         let Some(batch) = self.whole.or(self.partial) else {
             let reason = match self.prober.may_ask(self.version, Bearer::Of(self.version)) {
                 Ok(()) => "no batch is known".to_owned(),
-                Err(error) => error.reason(),
+                Err(error) => error.into(),
             };
             let request = ProbeRequest::nothing(self.version);
-            return (
-                TopicAnswer::unknown(topic, &reason, Vec::new()),
-                self.offset(&request, None).await,
-            );
+            let offset = self.offset(&request, None).await;
+            return (TopicAnswer::unknown(topic, &reason), offset);
         };
-        let (first, last) = around(batch.second());
-        let mut evidence = vec![format!("a batch was created at {}", batch.written)];
-        let listing = self.request((first, last), &mut evidence).await;
-        let range = (first, last);
-        let result = match &listing {
-            Ok(listing) => self.field(batch, range, listing, &mut evidence).await,
-            Err(error) => Err(error.reason()),
-        };
+        let range = around(batch.second());
+        self.note_creation(batch);
         let request = ProbeRequest::between(self.version, range);
+        let listing = self.prober.send_window(&request).await;
+        let result = match &listing {
+            Ok(listing) => self.field(batch, range, listing).await,
+            Err(error) => Err(error.clone().into()),
+        };
+        let field = self.prober.answer(topic, result);
         let offset = self.offset(&request, listing.ok().as_ref()).await;
-        (TopicAnswer::from_result(topic, result, evidence), offset)
+        (field, offset)
     }
 
     /// Interprets the batches of a range around `batch`.
@@ -119,18 +132,18 @@ impl Ranges<'_> {
         batch: &SampledBatch,
         (first, last): (i64, i64),
         listing: &BatchList,
-        evidence: &mut Vec<String>,
     ) -> Result<String, String> {
-        if !check_contains(listing, batch, evidence)? {
-            return self.another_field(batch, evidence).await;
+        if !self.check_contains(listing, batch)? {
+            return self.another_field(batch).await;
         }
         let outside = |seen: &&SampledBatch| !(first..=last).contains(&seen.second());
         let outside_batches: Vec<&SampledBatch> = listing.batches.iter().filter(outside).collect();
         if outside_batches.is_empty() {
-            return self.unit(batch, evidence).await;
+            return self.unit(batch).await;
         }
         let count = batches(outside_batches.len());
-        evidence.push(format!("{count} of them were created outside that range"));
+        let line = format!("{count} of them were created outside that range");
+        self.prober.evidence.push(line);
         let all = |is: &dyn Fn(i64) -> bool| outside_batches.iter().all(|seen| is(seen.second()));
         let shared = UNITS.iter().position(|(unit, _)| {
             let units = first.div_euclid(*unit)..=last.div_euclid(*unit);
@@ -143,7 +156,7 @@ impl Ranges<'_> {
             None if is_near => &UNITS[UNITS.len() - 1..],
             None => &[],
         };
-        match self.larger_unit(batch, units, evidence).await? {
+        match self.larger_unit(batch, units).await? {
             Some(unit) if shared.is_some() => Ok(by_unit(unit)),
             Some(_) => Err("batches created up to a day away are returned too".to_owned()),
             // All batches may be of one day.
@@ -156,20 +169,16 @@ impl Ranges<'_> {
     /// Finds out which unit is compared, if a range of a few seconds returns only batches that were created in it.
     ///
     /// With a single batch, a service that ignores dates would pass so far.
-    async fn unit(
-        &mut self,
-        batch: &SampledBatch,
-        evidence: &mut Vec<String>,
-    ) -> Result<String, String> {
-        if !self.is_beside(batch, FEW_SECONDS, evidence).await? {
+    async fn unit(&mut self, batch: &SampledBatch) -> Result<String, String> {
+        if !self.is_beside(batch, FEW_SECONDS).await? {
             return Ok(CREATED.to_owned());
         }
-        if let Some(unit) = self.larger_unit(batch, &UNITS, evidence).await? {
+        if let Some(unit) = self.larger_unit(batch, &UNITS).await? {
             return Ok(by_unit(unit));
         }
         let second = batch.second();
         for range in [before(second, YEARS), after(second, YEARS)] {
-            if !self.contains(batch, range, evidence).await? {
+            if !self.contains(batch, range).await? {
                 return Err(
                     "the batch is returned for other days, but not for any dates".to_owned(),
                 );
@@ -183,10 +192,9 @@ impl Ranges<'_> {
         &mut self,
         batch: &SampledBatch,
         units: &[(i64, &'static str)],
-        evidence: &mut Vec<String>,
     ) -> Result<Option<&'static str>, String> {
         for (unit, name) in units {
-            if !self.is_beside(batch, 2 * unit, evidence).await? {
+            if !self.is_beside(batch, 2 * unit).await? {
                 return Ok(Some(name));
             }
         }
@@ -194,40 +202,27 @@ impl Ranges<'_> {
     }
 
     /// Returns whether the service returns `batch` for a range `distance` seconds before or after it.
-    async fn is_beside(
-        &mut self,
-        batch: &SampledBatch,
-        distance: i64,
-        evidence: &mut Vec<String>,
-    ) -> Result<bool, String> {
+    async fn is_beside(&mut self, batch: &SampledBatch, distance: i64) -> Result<bool, String> {
         let second = batch.second();
-        Ok(self
-            .contains(batch, before(second, distance), evidence)
-            .await?
-            || self
-                .contains(batch, after(second, distance), evidence)
-                .await?)
+        Ok(self.contains(batch, before(second, distance)).await?
+            || self.contains(batch, after(second, distance)).await?)
     }
 
     /// Tries the dates in fields that are not in the interface.
-    async fn another_field(
-        &mut self,
-        batch: &SampledBatch,
-        evidence: &mut Vec<String>,
-    ) -> Result<String, String> {
+    async fn another_field(&mut self, batch: &SampledBatch) -> Result<String, String> {
         const MAX_FIELDS: usize = 3;
         let dates = batch
             .others
             .iter()
             .filter_map(|(name, date)| Some((name, date.as_ref()?)));
         for (name, date) in dates.take(MAX_FIELDS) {
-            if self.contains(batch, around(date.second), evidence).await == Ok(true) {
+            if self.contains(batch, around(date.second)).await == Ok(true) {
                 return Ok(format!("compares `{name}`, not batch_creation_date"));
             }
         }
         // A filter of whole minutes or days with an exclusive bound leaves a batch out of a few seconds.
         let days = (batch.second() - 2 * DAY, batch.second() + 2 * DAY);
-        if self.contains(batch, days, evidence).await? {
+        if self.contains(batch, days).await? {
             return Err(
                 "a range of days around it returns the batch, one of seconds does not; it may compare larger units or another date"
                     .to_owned(),
@@ -242,8 +237,7 @@ impl Ranges<'_> {
     /// Writes the dates of `request` with `+00:00`, and compares the batches.
     async fn offset(&mut self, request: &ProbeRequest, before: Option<&BatchList>) -> TopicAnswer {
         let request = request.clone().with_offset();
-        let answer = self.prober.send_window(&request).await;
-        let result = match answer.outcome {
+        let result = match self.prober.send_window(&request).await {
             Ok(listing) => Ok(match before {
                 Some(before) if before.ids() != listing.ids() => {
                     "accepted, but not with the same batches as with Z"
@@ -256,30 +250,19 @@ impl Ranges<'_> {
                 .refusal()
                 .map(|(status, _)| format!("refused with {status}")),
         };
-        TopicAnswer::from_result(Topic::Offset(self.version), result, answer.evidence)
+        self.prober.answer(Topic::Offset(self.version), result)
     }
 
     /// Tries a batch created exactly on a bound.
-    async fn bounds(&mut self) -> TopicAnswer {
-        let mut evidence = Vec::new();
-        let result = match self.whole {
-            Some(batch) => self.bounds_at(batch, &mut evidence).await,
-            None => Err("no known batch was created on a whole second".to_owned()),
-        };
-        TopicAnswer::from_result(Topic::Bounds(self.version), result, evidence)
-    }
-
-    async fn bounds_at(
-        &mut self,
-        batch: &SampledBatch,
-        evidence: &mut Vec<String>,
-    ) -> Result<String, String> {
-        evidence.push(format!("a batch was created at {}", batch.written));
+    async fn bounds(&mut self) -> Result<String, String> {
+        let no_batch = "no known batch was created on a whole second";
+        let batch = self.whole.ok_or(no_batch)?;
+        self.note_creation(batch);
         let second = batch.second();
-        if self.contains(batch, (second, second), evidence).await? {
+        if self.contains(batch, (second, second)).await? {
             return Ok("both are included".to_owned());
         }
-        Ok(match self.at_both_ends(batch, evidence).await? {
+        Ok(match self.at_both_ends(batch).await? {
             (true, true) => "both are included, unless they are the same second",
             (true, false) => "start_date is included, end_date is not",
             (false, true) => "end_date is included, start_date is not",
@@ -289,34 +272,19 @@ impl Ranges<'_> {
     }
 
     /// Returns whether the service returns `batch` for a range that starts, and for one that ends, with its second.
-    async fn at_both_ends(
-        &mut self,
-        batch: &SampledBatch,
-        evidence: &mut Vec<String>,
-    ) -> Result<(bool, bool), String> {
+    async fn at_both_ends(&mut self, batch: &SampledBatch) -> Result<(bool, bool), String> {
         let second = batch.second();
-        let start = self.contains(batch, (second, second + 1), evidence).await?;
-        let end = self.contains(batch, (second - 1, second), evidence).await?;
+        let start = self.contains(batch, (second, second + 1)).await?;
+        let end = self.contains(batch, (second - 1, second)).await?;
         Ok((start, end))
     }
 
     /// Tries a batch created within the second of a bound.
-    async fn fractions(&mut self) -> TopicAnswer {
-        let mut evidence = Vec::new();
-        let result = match self.partial {
-            Some(batch) => self.fractions_at(batch, &mut evidence).await,
-            None => Err("all known batches were created on whole seconds".to_owned()),
-        };
-        TopicAnswer::from_result(Topic::Fractions(self.version), result, evidence)
-    }
-
-    async fn fractions_at(
-        &mut self,
-        batch: &SampledBatch,
-        evidence: &mut Vec<String>,
-    ) -> Result<String, String> {
-        evidence.push(format!("a batch was created at {}", batch.written));
-        Ok(match self.at_both_ends(batch, evidence).await? {
+    async fn fractions(&mut self) -> Result<String, String> {
+        let no_batch = "all known batches were created on whole seconds";
+        let batch = self.partial.ok_or(no_batch)?;
+        self.note_creation(batch);
+        Ok(match self.at_both_ends(batch).await? {
             (true, false) => "count: batches created within the second of end_date are excluded",
             (true, true) => {
                 "do not count: batches created within the second of end_date are included"
@@ -330,24 +298,6 @@ impl Ranges<'_> {
         }
         .to_owned())
     }
-}
-
-/// Returns whether `batch` is in the listing, and adds that to the last line of evidence.
-fn check_contains(
-    listing: &BatchList,
-    batch: &SampledBatch,
-    evidence: &mut [String],
-) -> Result<bool, String> {
-    let crowded = || "too many batches in a range to find one".to_owned();
-    let contains = listing.contains(&batch.id).ok_or_else(crowded)?;
-    if let Some(line) = evidence.last_mut() {
-        line.push_str(if contains {
-            ", including that one"
-        } else {
-            ", without that one"
-        });
-    }
-    Ok(contains)
 }
 
 /// Returns a range around a second that contains it whether or not bounds are inclusive.

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::listing::BatchList;
 use crate::batch::range::Range;
 use crate::client::{Fault, PageRequest, ServiceError, Version};
 use crate::secret::Secret;
@@ -136,14 +135,6 @@ pub(super) enum NoBatches {
 }
 
 impl NoBatches {
-    /// Returns the reason why an answer is unknown.
-    pub(super) fn reason(&self) -> String {
-        match self {
-            Self::Refused { status, .. } => format!("the request was refused with {status}"),
-            Self::Lost(reason) => reason.clone(),
-        }
-    }
-
     /// Returns the status and the format of a refusal, or the reason why an answer is unknown.
     pub(super) fn refusal(self) -> Result<(u16, String), String> {
         match self {
@@ -169,11 +160,14 @@ impl NoBatches {
     }
 }
 
-/// The result of a request, and the evidence for it.
-pub(super) struct ProbeAnswer {
-    /// Empty if nothing was sent.
-    pub(super) evidence: Vec<String>,
-    pub(super) outcome: Result<BatchList, NoBatches>,
+/// The reason why an answer is unknown.
+impl From<NoBatches> for String {
+    fn from(error: NoBatches) -> Self {
+        match error {
+            NoBatches::Refused { status, .. } => format!("the request was refused with {status}"),
+            NoBatches::Lost(reason) => reason,
+        }
+    }
 }
 
 /// Describes the format of an error body, without quoting it.

@@ -72,7 +72,7 @@ impl BatchSample {
         const DENSE: usize = 100;
         /// The number of batches if only some are known.
         const SPARSE: usize = 10;
-        let in_order = order_of(&self.batches).is_ok_and(ObservedOrder::is_of_time);
+        let in_order = order_of(&self.batches).is_ok_and(|order| order.starts_with(BY_TIME));
         let limit = if self.is_all || in_order {
             DENSE
         } else {
@@ -97,57 +97,28 @@ impl BatchSample {
 /// Fewer batches may be sorted by chance.
 const MIN_BATCHES: usize = 5;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ObservedOrder {
-    OldestFirst,
-    NewestFirst,
-    By { field: &'static str, up: bool },
-    None,
-}
+const BY_TIME: &str = "by batch_creation_date";
 
-impl ObservedOrder {
-    pub(super) fn is_of_time(self) -> bool {
-        matches!(self, Self::OldestFirst | Self::NewestFirst)
-    }
-
-    pub(super) fn words(self) -> String {
-        match self {
-            Self::OldestFirst => "by batch_creation_date, oldest first".to_owned(),
-            Self::NewestFirst => "by batch_creation_date, newest first".to_owned(),
-            Self::By { field, up: true } => format!("by {field}, ascending"),
-            Self::By { field, up: false } => format!("by {field}, descending"),
-            Self::None => "none: not by batch_creation_date, batch_id or batch_name".to_owned(),
-        }
-    }
-}
-
-/// Finds the order of `seen`. The error is the reason why it is unknown.
-pub(super) fn order_of(seen: &[SampledBatch]) -> Result<ObservedOrder, String> {
+/// Describes the order of `seen`. The error is the reason why it is unknown.
+pub(super) fn order_of(seen: &[SampledBatch]) -> Result<String, String> {
     if seen.len() < MIN_BATCHES {
-        let count = match seen.len() {
+        return Err(match seen.len() {
             0 => "there are no batches".to_owned(),
             count => format!("too few: {}", batches(count)),
-        };
-        return Err(count);
+        });
     }
+    let named = |up| if up { "ascending" } else { "descending" };
     let by_id = direction(seen, |batch| &batch.id);
     let by_name = direction(seen, |batch| &batch.name);
-    let order = match direction(seen, |batch| &batch.created) {
-        Some(true) => ObservedOrder::OldestFirst,
-        Some(false) => ObservedOrder::NewestFirst,
+    Ok(match direction(seen, |batch| &batch.created) {
+        Some(true) => format!("{BY_TIME}, oldest first"),
+        Some(false) => format!("{BY_TIME}, newest first"),
         None => match (by_id, by_name) {
-            (Some(up), _) => ObservedOrder::By {
-                field: "batch_id",
-                up,
-            },
-            (None, Some(up)) => ObservedOrder::By {
-                field: "batch_name",
-                up,
-            },
-            (None, None) => ObservedOrder::None,
+            (Some(up), _) => format!("by batch_id, {}", named(up)),
+            (None, Some(up)) => format!("by batch_name, {}", named(up)),
+            (None, None) => "none: not by batch_creation_date, batch_id or batch_name".to_owned(),
         },
-    };
-    Ok(order)
+    })
 }
 
 /// Returns whether the keys ascend (true) or descend. `None` if neither, or if all are equal.
@@ -176,41 +147,40 @@ mod tests {
         keys.iter().map(batch).collect()
     }
 
-    fn order(seconds: [i64; 5], ids: [&str; 5], names: [&str; 5]) -> ObservedOrder {
-        let keys: Vec<_> = (0..5).map(|n| (seconds[n], ids[n], names[n])).collect();
-        order_of(&seen(&keys)).expect("enough of them")
-    }
-
-    const MIXED: [&str; 5] = ["c", "a", "e", "b", "d"];
-
     #[test]
     fn time_takes_precedence_over_other_orders() {
         let letters = ["a", "b", "c", "d", "e"];
-        assert_eq!(
-            order([1, 2, 2, 3, 4], letters, letters),
-            ObservedOrder::OldestFirst
-        );
-        assert_eq!(
-            order([4, 3, 2, 2, 1], letters, MIXED),
-            ObservedOrder::NewestFirst
-        );
-        let by = |field, up| ObservedOrder::By { field, up };
-        assert_eq!(order([1, 3, 2, 4, 5], letters, MIXED), by("batch_id", true));
-        assert_eq!(order([1; 5], MIXED, letters), by("batch_name", true));
-        assert_eq!(order([1, 3, 2, 4, 5], MIXED, MIXED), ObservedOrder::None);
+        let mixed = ["c", "a", "e", "b", "d"];
+        for (seconds, ids, names, expected) in [
+            (
+                [1, 2, 2, 3, 4],
+                letters,
+                letters,
+                "by batch_creation_date, oldest first",
+            ),
+            (
+                [4, 3, 2, 2, 1],
+                letters,
+                mixed,
+                "by batch_creation_date, newest first",
+            ),
+            ([1, 3, 2, 4, 5], letters, mixed, "by batch_id, ascending"),
+            ([1; 5], mixed, letters, "by batch_name, ascending"),
+            (
+                [1, 3, 2, 4, 5],
+                mixed,
+                mixed,
+                "none: not by batch_creation_date, batch_id or batch_name",
+            ),
+        ] {
+            let keys: Vec<_> = (0..5).map(|n| (seconds[n], ids[n], names[n])).collect();
+            assert_eq!(order_of(&seen(&keys)).as_deref(), Ok(expected));
+        }
     }
 
     #[test]
     fn few_batches_have_no_order() {
-        assert!(order_of(&[]).is_err());
-        assert!(
-            order_of(&seen(&[
-                (1, "a", ""),
-                (2, "b", ""),
-                (3, "c", ""),
-                (4, "d", "")
-            ]))
-            .is_err()
-        );
+        let few = seen(&[(1, "a", ""), (2, "b", ""), (3, "c", ""), (4, "d", "")]);
+        assert!(order_of(&[]).is_err() && order_of(&few).is_err());
     }
 }

@@ -52,15 +52,15 @@ fn response(granted: &Granted) -> TopicAnswer {
         _ => format!("{}: {}", token.version, names(token)),
     });
     let result = match granted {
-        [Err(error), Err(_)] => Err(error.reason()),
+        [Err(error), Err(_)] => Err(error.clone().into()),
         _ => Ok(join(fields, "; ")),
     };
-    TopicAnswer::from_result(Topic::TokenResponse, result, evidence(granted))
+    TopicAnswer::new(Topic::TokenResponse, result, evidence(granted))
 }
 
 fn difference(granted: &Granted) -> TopicAnswer {
     let result = match granted {
-        [Err(error), _] | [_, Err(error)] => Err(error.reason()),
+        [Err(error), _] | [_, Err(error)] => Err(error.clone().into()),
         [Ok(v2), Ok(v1)] if v2.response.fields != v1.response.fields => Ok(format!(
             "v2 answers {}; v1 answers {}",
             names(v2),
@@ -71,39 +71,31 @@ fn difference(granted: &Granted) -> TopicAnswer {
         }
         _ => Ok("no difference: the same fields".to_owned()),
     };
-    TopicAnswer::from_result(Topic::AuthDifference, result, evidence(granted))
+    TopicAnswer::new(Topic::AuthDifference, result, evidence(granted))
 }
 
 /// Tries a token of `version` with the other version.
 async fn elsewhere(prober: &mut Prober, version: Version) -> TopicAnswer {
-    let topic = Topic::TokenElsewhere(version);
+    let result = try_elsewhere(prober, version).await;
+    prober.answer(Topic::TokenElsewhere(version), result)
+}
+
+async fn try_elsewhere(prober: &mut Prober, version: Version) -> Result<String, String> {
     // Without a token there is nothing to try.
-    if let Err(error) = prober.may_ask(version, Bearer::Of(version)) {
-        return TopicAnswer::unknown(topic, &error.reason(), Vec::new());
-    }
+    prober.may_ask(version, Bearer::Of(version))?;
     let request = ProbeRequest::nothing(version.other());
-    let answer = prober
-        .send(&request.clone().bearer(Bearer::Of(version)))
-        .await;
-    let mut evidence = answer.evidence;
-    let result = match answer.outcome {
-        Ok(_) => Ok("accepted".to_owned()),
-        Err(NoBatches::Refused {
-            status: status @ (401 | 403),
-            ..
-        }) => Ok(format!("refused with {status}")),
-        // The service may refuse the request, not the token.
-        Err(NoBatches::Refused { status, .. }) => {
-            let control = prober.send(&request).await;
-            evidence.extend(control.evidence);
-            match control.outcome {
-                Ok(_) => Ok(format!("refused with {status}")),
-                Err(error) => Err(format!("with its own token: {}", error.reason())),
-            }
-        }
-        Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
+    let foreign = request.clone().bearer(Bearer::Of(version));
+    let status = match prober.send(&foreign).await {
+        Ok(_) => return Ok("accepted".to_owned()),
+        Err(error) => error.refusal()?.0,
     };
-    TopicAnswer::from_result(topic, result, evidence)
+    // The service may refuse the request, not the token.
+    if !matches!(status, 401 | 403)
+        && let Err(error) = prober.send(&request).await
+    {
+        return Err(format!("with its own token: {}", String::from(error)));
+    }
+    Ok(format!("refused with {status}"))
 }
 
 /// Returns what is known about the lifetime. Called last, since tokens may have expired during the probe.
@@ -130,14 +122,14 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
     let refused = prober.expired.iter().chain(&prober.revoked);
     evidence.extend(refused.cloned());
     let result = match granted {
-        [Err(error), Err(_)] => Err(error.reason()),
+        [Err(error), Err(_)] => Err(error.clone().into()),
         _ if facts.is_empty() => Err(
             "there is no expires_in, the token is not a JWT, and none was refused during the probe"
                 .to_owned(),
         ),
         _ => Ok(facts.join("; ")),
     };
-    TopicAnswer::from_result(Topic::TokenLifetime, result, evidence)
+    TopicAnswer::new(Topic::TokenLifetime, result, evidence)
 }
 
 /// Sends requests with a missing and a bad token (interface, section 7).
@@ -149,14 +141,13 @@ pub(super) async fn probe_refusals(prober: &mut Prober) -> Vec<TopicAnswer> {
             (Topic::BadToken(version), Bearer::Bad),
         ] {
             let request = ProbeRequest::nothing(version).bearer(bearer);
-            let answer = prober.send(&request).await;
-            let result = match answer.outcome {
+            let result = match prober.send(&request).await {
                 Ok(_) => Ok("accepted with 200, like a valid token".to_owned()),
                 Err(error) => error
                     .refusal()
                     .map(|(status, shape)| format!("{status}, {shape}")),
             };
-            findings.push(TopicAnswer::from_result(topic, result, answer.evidence));
+            findings.push(prober.answer(topic, result));
         }
     }
     findings

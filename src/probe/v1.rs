@@ -6,7 +6,7 @@ use chrono::Utc;
 use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
 use super::request::{ALWAYS, Bearer, ProbeRequest};
-use super::sample::{BatchSample, ObservedOrder, order_of};
+use super::sample::{BatchSample, order_of};
 use super::topic::{Topic, TopicAnswer};
 use super::v2::ENOUGH;
 use crate::client::Version;
@@ -21,67 +21,57 @@ const MAX_PARTS: usize = 9;
 pub(super) async fn probe(prober: &mut Prober, sample: &mut BatchSample) -> Vec<TopicAnswer> {
     let order = Topic::Order(Version::V1);
     let unknown = match prober.may_ask(Version::V1, Bearer::Of(Version::V1)) {
-        Err(error) => Some(error.reason()),
+        Err(error) => Some(error.into()),
         Ok(()) if sample.is_empty() && sample.is_all => Some("there are no batches".to_owned()),
         Ok(()) => None,
     };
     if let Some(reason) = unknown {
-        let unknown = |topic| TopicAnswer::unknown(topic, &reason, Vec::new());
+        let unknown = |topic| TopicAnswer::unknown(topic, &reason);
         return [order, Topic::Above1000].map(unknown).into();
     }
     if sample.is_empty() {
         let mut v1_only = V1Only::default();
         let above = v1_only.run(prober).await;
-        let result = order_of(&v1_only.last).map(ObservedOrder::words);
-        let order = TopicAnswer::from_result(order, result, v1_only.evidence.clone());
         *sample = v1_only.sample;
-        return vec![
-            order,
-            TopicAnswer::from_result(Topic::Above1000, above, v1_only.evidence),
-        ];
+        let above = prober.answer(Topic::Above1000, above);
+        let result = order_of(&v1_only.last);
+        let order = TopicAnswer::new(order, result, above.evidence.clone());
+        return vec![order, above];
     }
-    vec![
-        in_order(prober, sample).await,
-        above_1000(prober, sample).await,
-    ]
+    let in_order = in_order(prober, sample).await;
+    let in_order = prober.answer(order, in_order);
+    let above = above_1000(prober, sample).await;
+    vec![in_order, prober.answer(Topic::Above1000, above)]
 }
 
 /// Requests a short range with known batches.
-async fn in_order(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
+async fn in_order(prober: &mut Prober, sample: &BatchSample) -> Result<String, String> {
     let range = sample.short_range().unwrap_or(ALWAYS);
     let request = ProbeRequest::between(Version::V1, range);
-    let answer = prober.send(&request).await;
-    let result = answer.outcome.map_err(|error| error.reason());
-    let result = result.and_then(|listing| order_of(&BatchSample::of(&listing).batches));
-    let result = result.map(ObservedOrder::words);
-    TopicAnswer::from_result(Topic::Order(Version::V1), result, answer.evidence)
+    let listing = prober.send(&request).await?;
+    order_of(&BatchSample::of(&listing).batches)
 }
 
 /// Requests a range that has more than 1000 batches according to version 2.
-async fn above_1000(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
-    let topic = Topic::Above1000;
+async fn above_1000(prober: &mut Prober, sample: &BatchSample) -> Result<String, String> {
     let count = sample.len();
-    let counted = |place| vec![format!("pages of v2: {} {place}", batches(count))];
+    let counted = |place| format!("pages of v2: {} {place}", batches(count));
     let Some((first, last)) = sample.span().filter(|_| count >= ENOUGH) else {
         if sample.is_all {
-            let reason = format!("too few: {}", batches(count));
-            return TopicAnswer::unknown(topic, &reason, counted("in all"));
+            prober.evidence.push(counted("in all"));
+            return Err(format!("too few: {}", batches(count)));
         }
         // The pages are too small to count; try with version 1 alone.
-        let mut v1_only = V1Only::default();
-        let result = v1_only.run(prober).await;
-        return TopicAnswer::from_result(topic, result, v1_only.evidence);
+        return V1Only::default().run(prober).await;
     };
+    prober.evidence.push(counted("in that range"));
     let request = ProbeRequest::between(Version::V1, (first, last + 1));
-    let answer = prober.send(&request).await;
-    let result = match answer.outcome {
+    match prober.send(&request).await {
         Ok(listing) => Ok(compared(&listing, &sample.batches)),
         Err(error) => error
             .refusal()
             .map(|(status, _)| format!("refuses with {status}")),
-    };
-    let evidence = [counted("in that range"), answer.evidence].concat();
-    TopicAnswer::from_result(topic, result, evidence)
+    }
 }
 
 /// Describes what is missing from a response of version 1 that should contain all of `seen`.
@@ -105,7 +95,6 @@ struct V1Only {
     sample: BatchSample,
     /// The batches of the last response, in its order.
     last: Vec<SampledBatch>,
-    evidence: Vec<String>,
 }
 
 /// Why a response may be incomplete.
@@ -144,9 +133,7 @@ impl V1Only {
         range: (i64, i64),
     ) -> Result<Result<usize, OddAnswer>, String> {
         let request = ProbeRequest::between(Version::V1, range);
-        let answer = prober.send(&request).await;
-        self.evidence.extend(answer.evidence);
-        match answer.outcome {
+        match prober.send(&request).await {
             Ok(listing) => {
                 self.sample.add(&listing.batches);
                 self.last = BatchSample::of(&listing).batches;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
-use super::request::{ALWAYS, NoBatches, ProbeAnswer, ProbeRequest};
-use super::sample::{BatchSample, ObservedOrder, order_of};
+use super::request::{ALWAYS, NoBatches, ProbeRequest};
+use super::sample::{BatchSample, order_of};
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 use crate::secret::Secret;
@@ -104,13 +104,14 @@ fn part_of(seconds: &[i64]) -> Option<(i64, i64)> {
 
 /// Reads the first pages, as far as the questions need them.
 pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, BatchSample) {
-    let (first, answer) = first_page(prober).await;
-    let page = match answer.outcome {
+    let (first, page) = first_page(prober).await;
+    let evidence = std::mem::take(&mut prober.evidence);
+    let page = match page {
         Ok(page) => page,
-        Err(error) => return (unanswered(&error, &answer.evidence), BatchSample::default()),
+        Err(error) => return (unanswered(error, &evidence), BatchSample::default()),
     };
     let mut walk = ProbeWalk {
-        first: answer.evidence,
+        first: evidence,
         ..ProbeWalk::default()
     };
     let cursor = walk.add(&page);
@@ -119,6 +120,8 @@ pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, BatchSample
             let (mut answers, second) = probe_cursor(prober, &first, &page, cursor).await;
             let next = second.and_then(|page| walk.add(&page));
             read_on(prober, &first, &mut walk, next).await;
+            // The sizes of the pages say enough.
+            prober.evidence.clear();
             for answer in &mut answers {
                 if answer.answer.starts_with(MAY) {
                     confirm_optional(prober, &walk, &page, answer).await;
@@ -131,25 +134,24 @@ pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, BatchSample
     about_cursor.push(probe_bad_cursor(prober).await);
 
     let evidence = walk.evidence();
-    let size = TopicAnswer::from_result(Topic::PageSize, walk.size(), evidence.clone());
-    let order = order_of(&walk.sample.batches).map(ObservedOrder::words);
-    let order = TopicAnswer::from_result(Topic::Order(Version::V2), order, evidence);
+    let size = TopicAnswer::new(Topic::PageSize, walk.size(), evidence.clone());
+    let order = order_of(&walk.sample.batches);
+    let order = TopicAnswer::new(Topic::Order(Version::V2), order, evidence);
     let findings = [vec![size], about_cursor, vec![order]].concat();
     (findings, walk.sample)
 }
 
 /// Requests the first page of all batches.
-async fn first_page(prober: &mut Prober) -> (ProbeRequest, ProbeAnswer) {
+async fn first_page(prober: &mut Prober) -> (ProbeRequest, Result<BatchList, NoBatches>) {
     let first = ProbeRequest::between(Version::V2, ALWAYS);
-    let answer = prober.send(&first).await;
-    if !matches!(answer.outcome, Err(NoBatches::Refused { .. })) {
-        return (first, answer);
+    let page = prober.send(&first).await;
+    if !matches!(page, Err(NoBatches::Refused { .. })) {
+        return (first, page);
     }
     // The service may refuse a range of a century. Try without dates.
     let undated = ProbeRequest::all(Version::V2);
-    let mut again = prober.send(&undated).await;
-    again.evidence.splice(0..0, answer.evidence);
-    (undated, again)
+    let page = prober.send(&undated).await;
+    (undated, page)
 }
 
 /// Requests more pages until there are enough batches.
@@ -157,17 +159,15 @@ async fn read_on(
     prober: &mut Prober,
     first: &ProbeRequest,
     walk: &mut ProbeWalk,
-    next: Option<Secret>,
+    mut next: Option<Secret>,
 ) {
-    let mut next = next;
     let mut was_refused = false;
     while let Some(cursor) = &next {
         if walk.is_over() {
             return;
         }
         let page = first.page(cursor, prober.dates_with_cursor);
-        let answer = prober.send(&page).await;
-        match answer.outcome {
+        match prober.send(&page).await {
             Ok(page) => next = walk.add(&page),
             // A cursor that is refused once may be accepted the next time.
             Err(NoBatches::Refused { .. }) if !was_refused => was_refused = true,
@@ -177,7 +177,7 @@ async fn read_on(
 }
 
 /// Returns unknown answers to all questions about pages, if there are none.
-fn unanswered(error: &NoBatches, evidence: &[String]) -> Vec<TopicAnswer> {
+fn unanswered(error: NoBatches, evidence: &[String]) -> Vec<TopicAnswer> {
     let topics = [
         Topic::PageSize,
         Topic::DatesWithCursor,
@@ -185,7 +185,8 @@ fn unanswered(error: &NoBatches, evidence: &[String]) -> Vec<TopicAnswer> {
         Topic::BadCursor,
         Topic::Order(Version::V2),
     ];
-    let unknown = |topic| TopicAnswer::unknown(topic, &error.reason(), evidence.to_vec());
+    let reason = String::from(error);
+    let unknown = |topic| TopicAnswer::new(topic, Err(reason.clone()), evidence.to_vec());
     topics.map(unknown).into()
 }
 
@@ -197,7 +198,7 @@ fn without_cursor(walk: &ProbeWalk) -> Vec<TopicAnswer> {
         "all batches are on one page, without a next_token"
     };
     [Topic::DatesWithCursor, Topic::CursorTwice]
-        .map(|topic| TopicAnswer::unknown(topic, reason, walk.evidence()))
+        .map(|topic| TopicAnswer::new(topic, Err(reason.to_owned()), walk.evidence()))
         .into()
 }
 
@@ -207,7 +208,6 @@ struct CursorTrial<'a> {
     /// The request that returned the cursor, and the identifiers of its page.
     first: ProbeRequest,
     first_ids: BTreeSet<String>,
-    evidence: Vec<String>,
     /// The pages that the cursor returned.
     pages: Vec<BatchList>,
 }
@@ -230,21 +230,16 @@ async fn probe_cursor(
         prober,
         first: first.clone(),
         first_ids: owned_ids(page),
-        evidence: Vec::new(),
         pages: Vec::new(),
     };
     let (dates, twice) = match trial.run(cursor).await {
         Ok(result) => result,
         Err(reason) => (Err(reason.clone()), Err(reason)),
     };
-    let CursorTrial {
-        evidence, pages, ..
-    } = trial;
-    let answers = vec![
-        TopicAnswer::from_result(Topic::DatesWithCursor, dates, evidence.clone()),
-        TopicAnswer::from_result(Topic::CursorTwice, twice, evidence),
-    ];
-    (answers, pages.into_iter().next())
+    let second = trial.pages.into_iter().next();
+    let dates = prober.answer(Topic::DatesWithCursor, dates);
+    let twice = TopicAnswer::new(Topic::CursorTwice, twice, dates.evidence.clone());
+    (vec![dates, twice], second)
 }
 
 /// The answer to each of the two questions, or the reason why it is unknown.
@@ -352,9 +347,7 @@ impl CursorTrial<'_> {
 
     /// Uses a cursor. The error is the reason why there is no result.
     async fn try_out(&mut self, cursor: &Secret, with_dates: bool) -> Result<CursorUse, String> {
-        let answer = self.prober.send(&self.first.page(cursor, with_dates)).await;
-        self.evidence.extend(answer.evidence);
-        match answer.outcome {
+        match self.prober.send(&self.first.page(cursor, with_dates)).await {
             Ok(page) => {
                 let ids = owned_ids(&page);
                 self.pages.push(page);
@@ -368,11 +361,9 @@ impl CursorTrial<'_> {
 
     /// Returns an unused cursor.
     async fn fresh(&mut self) -> Result<Secret, String> {
-        let answer = self.prober.send(&self.first).await;
-        self.evidence.extend(answer.evidence);
-        let page = answer.outcome.map_err(|error| error.reason())?;
-        page.next
-            .ok_or_else(|| "the first page had no next_token the second time".to_owned())
+        let page = self.prober.send(&self.first).await?;
+        let no_cursor = "the first page had no next_token the second time";
+        Ok(page.next.ok_or(no_cursor)?)
     }
 }
 
@@ -393,69 +384,55 @@ async fn confirm_optional(
     first_page: &BatchList,
     answer: &mut TopicAnswer,
 ) {
-    let mut evidence = std::mem::take(&mut answer.evidence);
+    prober.evidence = std::mem::take(&mut answer.evidence);
     let result = match walk.part() {
-        Some(range) => {
-            let mut trial = PartTrial {
-                prober,
-                first: ProbeRequest::between(Version::V2, range),
-                evidence: &mut evidence,
-            };
-            trial.run(first_page).await
-        }
+        Some(range) => compare_part(prober, range, first_page).await,
         None => Err("the batches of the first page have the same date".to_owned()),
     };
     let result = result.map(|other| other.map_or_else(|| answer.answer.clone(), String::from));
-    *answer = TopicAnswer::from_result(answer.topic, result, evidence);
+    *answer = prober.answer(answer.topic, result);
 }
 
-/// Tries a cursor of a range that leaves some batches out.
-struct PartTrial<'a> {
-    prober: &'a mut Prober,
-    first: ProbeRequest,
-    evidence: &'a mut Vec<String>,
+/// Compares the page at a cursor of `range`, which leaves some batches out, with and without dates; `None` if they
+/// are the same.
+async fn compare_part(
+    prober: &mut Prober,
+    range: (i64, i64),
+    first_page: &BatchList,
+) -> Result<Option<&'static str>, String> {
+    let first = ProbeRequest::between(Version::V2, range);
+    let page = prober.send(&first).await?;
+    if page.ids() == first_page.ids() {
+        return Err("a range that leaves batches out returns the same batches".to_owned());
+    }
+    let cursor = next_of(&page)?;
+    let with = page_at(prober, &first, &cursor, true).await?;
+    let without = page_at(prober, &first, &cursor, false).await?;
+    if with.ids().is_empty() && without.ids().is_empty() {
+        return Err("the pages to compare have no batches".to_owned());
+    }
+    Ok(if with.ids() == without.ids() {
+        None
+    } else if with.ids() == page.ids() {
+        Some(ANEW)
+    } else {
+        Some(MUST)
+    })
 }
 
-impl PartTrial<'_> {
-    /// Compares the page at the cursor with and without dates; `None` if they are the same.
-    async fn run(&mut self, first_page: &BatchList) -> Result<Option<&'static str>, String> {
-        let page = self.send(&self.first.clone()).await;
-        let page = page.map_err(|error| error.reason())?;
-        if page.ids() == first_page.ids() {
-            return Err("a range that leaves batches out returns the same batches".to_owned());
-        }
-        let cursor = next_of(&page)?;
-        let with = self.page_at(&cursor, true).await?;
-        let without = self.page_at(&cursor, false).await?;
-        if with.ids().is_empty() && without.ids().is_empty() {
-            return Err("the pages to compare have no batches".to_owned());
-        }
-        Ok(if with.ids() == without.ids() {
-            None
-        } else if with.ids() == page.ids() {
-            Some(ANEW)
-        } else {
-            Some(MUST)
-        })
+/// Returns the page at `cursor`, or at another one if the service accepts a cursor only once.
+async fn page_at(
+    prober: &mut Prober,
+    first: &ProbeRequest,
+    cursor: &Secret,
+    with_dates: bool,
+) -> Result<BatchList, String> {
+    let page = prober.send(&first.page(cursor, with_dates)).await;
+    if !matches!(page, Err(NoBatches::Refused { .. })) {
+        return Ok(page?);
     }
-
-    /// Returns the page at `cursor`, or at another one if the service accepts a cursor only once.
-    async fn page_at(&mut self, cursor: &Secret, with_dates: bool) -> Result<BatchList, String> {
-        let page = self.send(&self.first.page(cursor, with_dates)).await;
-        if !matches!(page, Err(NoBatches::Refused { .. })) {
-            return page.map_err(|error| error.reason());
-        }
-        let first = self.send(&self.first.clone()).await;
-        let fresh = next_of(&first.map_err(|error| error.reason())?)?;
-        let page = self.send(&self.first.page(&fresh, with_dates)).await;
-        page.map_err(|error| error.reason())
-    }
-
-    async fn send(&mut self, request: &ProbeRequest) -> Result<BatchList, NoBatches> {
-        let answer = self.prober.send(request).await;
-        self.evidence.extend(answer.evidence);
-        answer.outcome
-    }
+    let fresh = next_of(&prober.send(first).await?)?;
+    Ok(prober.send(&first.page(&fresh, with_dates)).await?)
 }
 
 fn next_of(page: &BatchList) -> Result<Secret, String> {
@@ -468,8 +445,7 @@ async fn probe_bad_cursor(prober: &mut Prober) -> TopicAnswer {
     let invalid = Secret::cursor("no-cursor-of-this-service");
     let request =
         ProbeRequest::between(Version::V2, ALWAYS).page(&invalid, prober.dates_with_cursor);
-    let answer = prober.send(&request.bad()).await;
-    let result = match answer.outcome {
+    let result = match prober.send(&request.bad()).await {
         Ok(page) => {
             let count = batches(page.batches.len());
             Ok(format!("accepted with 200: {count} returned"))
@@ -478,7 +454,7 @@ async fn probe_bad_cursor(prober: &mut Prober) -> TopicAnswer {
             .refusal()
             .map(|(status, shape)| format!("{status}, {shape}")),
     };
-    TopicAnswer::from_result(Topic::BadCursor, result, answer.evidence)
+    prober.answer(Topic::BadCursor, result)
 }
 
 #[cfg(test)]

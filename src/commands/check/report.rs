@@ -110,7 +110,8 @@ impl CheckResults {
     /// Adds an answer, with secrets concealed: the service may have put anything into it.
     pub(super) fn add_answer(&mut self, answer: &TopicAnswer) -> anyhow::Result<()> {
         let shown = |text: &String| conceal(text).into_owned();
-        let (question, found) = (answer.topic.name(), shown(&answer.answer));
+        let (id, question) = answer.topic.names();
+        let found = shown(&answer.answer);
         let evidence: Vec<String> = answer.evidence.iter().map(shown).collect();
         let mark = if answer.known { "found " } else { "open  " };
         let mut text = format!("{mark}  {question:21}  {}\n", one_line(&found));
@@ -119,7 +120,7 @@ impl CheckResults {
         }
         self.print_text(&text)?;
         self.probe.get_or_insert_default().0.push(json!({
-            "id": answer.topic.id(),
+            "id": id,
             "question": question,
             "known": answer.known,
             "answer": found,
