@@ -9,7 +9,7 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tokio_postgres::config::ChannelBinding;
 
-use super::passfile::{self, PasswordQuery};
+use super::passfile;
 use crate::error::Failure;
 use crate::secret::Secret;
 
@@ -92,13 +92,9 @@ impl TableAddress {
         let application_name = or("application_name", "PGAPPNAME");
         let options = or("options", "PGOPTIONS");
         let password = or("password", "PGPASSWORD").or_else(|| {
-            let wanted = PasswordQuery {
-                host: host.for_passfile(),
-                port,
-                database: &database,
-                user: &user,
-            };
-            passfile::find(&wanted, variable("PGPASSFILE").map(PathBuf::from))
+            let (host, port) = (host.for_passfile(), port.to_string());
+            let path = variable("PGPASSFILE").map(PathBuf::from);
+            passfile::find([&host, &port, &database, &user], path)
         });
         Ok(Self {
             password: password.map(Secret::new),

@@ -377,63 +377,40 @@ mod tests {
     // A pooler has one code for its own errors, so only their texts tell which may pass.
     #[test]
     fn errors_of_the_server_are_retried_by_their_codes() {
-        for (code, text, kind, is_transient, hint) in [
+        for (code, text, is_transient, hint) in [
             (
                 "57P03",
                 "the database system is starting up",
-                Kind::Unavailable,
                 true,
                 "again later",
             ),
-            (
-                "53300",
-                "too many clients already",
-                Kind::Unavailable,
-                true,
-                "again later",
-            ),
+            ("53300", "too many clients already", true, "again later"),
             (
                 "08P01",
                 "no more connections allowed (max_client_conn)",
-                Kind::Unavailable,
                 true,
                 "again later",
             ),
             (
                 "08P01",
                 "server login has been failing, cached error",
-                Kind::Unavailable,
                 true,
                 "again later",
             ),
             (
                 "08P01",
                 "invalid frontend message type",
-                Kind::Output,
                 false,
                 "again later",
             ),
             (
                 "28P01",
                 "password authentication failed",
-                Kind::Output,
                 false,
                 "check the user, and the password",
             ),
-            (
-                "28000",
-                "no pg_hba.conf entry",
-                Kind::Output,
-                false,
-                "pg_hba.conf",
-            ),
-            (
-                "3D000",
-                "database does not exist",
-                Kind::Output,
-                false,
-                "createdb db",
-            ),
+            ("28000", "no pg_hba.conf entry", false, "pg_hba.conf"),
+            ("3D000", "database does not exist", false, "createdb db"),
         ] {
             let fields = format!("SFATAL\0VFATAL\0C{code}\0M{text}\0\0");
             let length = u32::try_from(fields.len() + 4).expect("a short message");
@@ -441,6 +418,11 @@ mod tests {
             answer.extend(length.to_be_bytes());
             answer.extend(fields.as_bytes());
             let error = refused(&answer, SslMode::Disable, "localhost");
+            let kind = if is_transient {
+                Kind::Unavailable
+            } else {
+                Kind::Output
+            };
             assert_eq!(error.failure.kind, kind, "{code} {text}");
             assert_eq!(error.is_transient, is_transient, "{code} {text}");
             let error = anyhow::Error::new(error.failure);

@@ -24,7 +24,6 @@ mod escapes;
 mod rows;
 
 // Rows to the table.
-mod loader;
 mod locks;
 mod upsert;
 
@@ -32,6 +31,5 @@ mod upsert;
 mod read;
 
 pub(crate) use address::TableAddress;
-pub(crate) use loader::{CopyLoader, left_behind};
 pub(crate) use read::TableReader;
-pub(crate) use upsert::UpsertCounts;
+pub(crate) use upsert::{CopyLoader, UpsertCounts, left_behind};

@@ -3,16 +3,8 @@
 use std::fs::{self, Metadata};
 use std::path::PathBuf;
 
-/// The connection to find a password for.
-pub(super) struct PasswordQuery<'a> {
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) database: &'a str,
-    pub(super) user: &'a str,
-}
-
-/// Finds the password in the file at `path`, or in the default one.
-pub(super) fn find(query: &PasswordQuery<'_>, path: Option<PathBuf>) -> Option<String> {
+/// Finds the password for a connection (host, port, database and user) in the file at `path`, or in the default one.
+pub(super) fn find(connection: [&str; 4], path: Option<PathBuf>) -> Option<String> {
     let path = path.or_else(default_path)?;
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
@@ -26,7 +18,7 @@ pub(super) fn find(query: &PasswordQuery<'_>, path: Option<PathBuf>) -> Option<S
         return None;
     }
     let text = fs::read_to_string(&path).ok()?;
-    text.lines().find_map(|line| password(line, query))
+    text.lines().find_map(|line| password(line, connection))
 }
 
 #[cfg(unix)]
@@ -54,13 +46,12 @@ fn is_open(_: &Metadata) -> bool {
 }
 
 /// Returns the password of a matching line.
-fn password(line: &str, query: &PasswordQuery<'_>) -> Option<String> {
+fn password(line: &str, connection: [&str; 4]) -> Option<String> {
     if line.starts_with('#') {
         return None;
     }
     let mut rest = line.chars();
-    let port = query.port.to_string();
-    for value in [query.host.as_str(), &port, query.database, query.user] {
+    for value in connection {
         let (is_star, text, is_last) = field(&mut rest);
         if !(is_star || text == value) || is_last {
             return None;
@@ -92,16 +83,6 @@ fn field(rest: &mut std::str::Chars<'_>) -> (bool, String, bool) {
 mod tests {
     use super::*;
 
-    fn found(line: &str) -> Option<String> {
-        let query = PasswordQuery {
-            host: "db.example".to_owned(),
-            port: 5432,
-            database: "pla:nts",
-            user: "me",
-        };
-        password(line, &query)
-    }
-
     #[test]
     fn lines_match_field_by_field() {
         for (line, expected) in [
@@ -116,7 +97,8 @@ mod tests {
             (r"*:*:*:me", None),
             ("", None),
         ] {
-            assert_eq!(found(line).as_deref(), expected, "{line}");
+            let found = password(line, ["db.example", "5432", "pla:nts", "me"]);
+            assert_eq!(found.as_deref(), expected, "{line}");
         }
     }
 }

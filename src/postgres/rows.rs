@@ -1,4 +1,4 @@
-//! Encodes batches as rows in the server's binary format, exactly or not at all, and buffers them.
+//! Encodes batches as rows in the server's binary format, exactly or not at all, and buffers them in a temporary file.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,6 +12,7 @@ use super::table::{Layout, TableField};
 use crate::batch::values::Members;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::{Failure, Kind};
+use crate::text;
 
 /// The start of data for `copy … (format binary)`: the signature, no flags, and no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -27,52 +28,42 @@ const EPOCH: i64 = 946_684_800;
 const WHOLE_LIMIT: usize = 131_072;
 const FRACTION_LIMIT: usize = 16_383;
 
-/// Encoded rows, as the input of one `copy … (format binary)`.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct RowChunk {
-    pub(super) rows: u64,
-    bytes: Vec<u8>,
-}
+/// The size of a chunk, in bytes.
+const CHUNK: usize = 2 << 20;
+/// Bytes kept in memory before a file is created.
+const IN_MEMORY: usize = 4 << 20;
 
-/// Rows to be sent.
-pub(super) struct RowBuffer {
+/// Encoded rows in chunks, each the input of one `copy … (format binary)`.
+pub(super) struct RowSpool {
     layout: Layout,
-    chunk: RowChunk,
+    /// The chunk that is being filled.
+    chunk: Vec<u8>,
+    /// The other chunks, each after its length.
+    file: SpooledTempFile,
+    chunks: u64,
+    /// Chunks that were not read back yet.
+    left: u64,
+    /// The total number of rows.
+    pub(super) rows: u64,
     /// The number of texts with escapes.
     pub(super) escaped: u64,
 }
 
-/// A value that its column cannot store exactly.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct InexactCell {
-    pub(super) column: Option<usize>,
-    /// The reason.
-    pub(super) why: String,
-}
-
-impl RowBuffer {
+impl RowSpool {
     pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
-            chunk: RowChunk::default(),
+            chunk: Vec::new(),
+            file: SpooledTempFile::new(IN_MEMORY),
+            chunks: 0,
+            left: 0,
+            rows: 0,
             escaped: 0,
         }
     }
 
-    /// Returns the number of buffered bytes.
-    pub(super) fn len(&self) -> usize {
-        self.chunk.bytes.len()
-    }
-
-    /// Takes the buffered rows.
-    pub(super) fn take(&mut self) -> RowChunk {
-        let mut chunk = std::mem::take(&mut self.chunk);
-        chunk.bytes.extend_from_slice(&TRAILER);
-        chunk
-    }
-
-    pub(super) fn add(&mut self, batch: &Batch) -> Result<(), InexactCell> {
-        let bytes = &mut self.chunk.bytes;
+    pub(super) fn add(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let bytes = &mut self.chunk;
         if bytes.is_empty() {
             bytes.extend_from_slice(HEADER);
         }
@@ -81,21 +72,84 @@ impl RowBuffer {
         bytes.extend_from_slice(&cells.to_be_bytes());
         for field in &self.layout.fields {
             let before = bytes.len();
-            let inexact = |why: &str| InexactCell {
-                column: field.column,
-                why: why.to_owned(),
-            };
-            match add_cell(field, batch, bytes) {
-                Ok(is_escaped) => self.escaped += u64::from(is_escaped),
-                Err(why) => return Err(inexact(why)),
-            }
+            let is_escaped = add_cell(field, batch, bytes);
+            self.escaped += u64::from(is_escaped.map_err(|why| inexact(field, batch, why))?);
             if field.not_null && bytes[before..] == NULL {
-                return Err(inexact("the column does not allow null"));
+                return Err(inexact(field, batch, "the column does not allow null"));
             }
         }
-        self.chunk.rows += 1;
+        self.rows += 1;
+        if self.chunk.len() >= CHUNK {
+            self.end_chunk().map_err(cannot_buffer)?;
+        }
         Ok(())
     }
+
+    fn end_chunk(&mut self) -> io::Result<()> {
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.extend_from_slice(&TRAILER);
+        self.file.write_all(&(chunk.len() as u64).to_be_bytes())?;
+        self.file.write_all(&chunk)?;
+        self.chunks += 1;
+        Ok(())
+    }
+
+    /// Starts to read from the first chunk.
+    pub(super) fn rewind(&mut self) -> Result<(), Failure> {
+        if !self.chunk.is_empty() {
+            self.end_chunk().map_err(cannot_buffer)?;
+        }
+        self.left = self.chunks;
+        self.file.rewind().map_err(cannot_read_back)
+    }
+
+    /// Returns the bytes of the next chunk; `None` after the last.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.take().map(Some).map_err(cannot_read_back)
+    }
+
+    fn take(&mut self) -> io::Result<Vec<u8>> {
+        let mut length = [0; 8];
+        self.file.read_exact(&mut length)?;
+        let length = usize::try_from(u64::from_be_bytes(length)).map_err(io::Error::other)?;
+        let mut chunk = vec![0; length];
+        self.file.read_exact(&mut chunk)?;
+        Ok(chunk)
+    }
+}
+
+/// The error for a value that its column cannot store exactly.
+fn inexact(field: &TableField, batch: &Batch, why: &str) -> Failure {
+    let value = match field.column {
+        Some(column) => batch.plain(column).unwrap_or_default().into_owned(),
+        None => batch.extra().unwrap_or_default(),
+    };
+    let value = match &*value {
+        "" => "null".to_owned(),
+        value => text::brief(value),
+    };
+    let (id, name) = (text::brief(&batch.id()), field.name());
+    let message = format!("batch `{id}`: `{name}` is {value}: {why}");
+    Failure::new(Kind::Protocol, message)
+        .hint("exclude the field with `--fields`, or write json or csv, which keep all values")
+}
+
+fn cannot_buffer(error: io::Error) -> Failure {
+    let folder = std::env::temp_dir();
+    let folder = folder.display();
+    let message = format!("cannot buffer batches for PostgreSQL in {folder}");
+    Failure::new(Kind::Output, message)
+        .caused_by(error)
+        .hint("free some space there, or set TMPDIR to another folder")
+}
+
+fn cannot_read_back(error: io::Error) -> Failure {
+    let message = "cannot read back the batches buffered for PostgreSQL";
+    Failure::new(Kind::Output, message).caused_by(error)
 }
 
 /// Adds one cell; returns whether it needed escapes.
@@ -274,81 +328,6 @@ fn add_groups(whole: &str, fraction: &str, bytes: &mut Vec<u8>) -> i64 {
     leading_zeros
 }
 
-/// Bytes kept in memory before a file is created.
-const IN_MEMORY: usize = 4 << 20;
-
-/// A temporary file of encoded rows.
-pub(super) struct RowSpool {
-    file: SpooledTempFile,
-    chunks: u64,
-    /// Chunks that were not read back yet.
-    left: u64,
-    /// The total number of rows.
-    pub(super) rows: u64,
-}
-
-impl RowSpool {
-    pub(super) fn new() -> Self {
-        Self {
-            file: SpooledTempFile::new(IN_MEMORY),
-            chunks: 0,
-            left: 0,
-            rows: 0,
-        }
-    }
-
-    pub(super) fn add(&mut self, chunk: &RowChunk) -> Result<(), Failure> {
-        let length = (chunk.bytes.len() as u64).to_be_bytes();
-        let written = self.file.write_all(&length);
-        written
-            .and_then(|()| self.file.write_all(&chunk.bytes))
-            .map_err(cannot_buffer)?;
-        self.chunks += 1;
-        self.rows += chunk.rows;
-        Ok(())
-    }
-
-    /// Starts to read from the first chunk.
-    pub(super) fn rewind(&mut self) -> Result<(), Failure> {
-        self.left = self.chunks;
-        self.file.rewind().map_err(cannot_read_back)
-    }
-
-    /// Returns the bytes of the next chunk; `None` after the last.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        self.take().map(Some).map_err(cannot_read_back)
-    }
-
-    fn take(&mut self) -> io::Result<Vec<u8>> {
-        let mut length = [0; 8];
-        self.file.read_exact(&mut length)?;
-        let length = usize::try_from(u64::from_be_bytes(length)).map_err(io::Error::other)?;
-        let mut chunk = vec![0; length];
-        self.file.read_exact(&mut chunk)?;
-        Ok(chunk)
-    }
-}
-
-fn cannot_buffer(error: io::Error) -> Failure {
-    let folder = std::env::temp_dir();
-    let message = format!(
-        "cannot buffer batches for PostgreSQL in {}",
-        folder.display()
-    );
-    Failure::new(Kind::Output, message)
-        .caused_by(error)
-        .hint("free some space there, or set TMPDIR to another folder")
-}
-
-fn cannot_read_back(error: io::Error) -> Failure {
-    let message = "cannot read back the batches buffered for PostgreSQL";
-    Failure::new(Kind::Output, message).caused_by(error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -438,18 +417,17 @@ mod tests {
     fn dates_are_microseconds_since_2000() {
         let cells = |date: &str| {
             let fields = Fields::parse("batch_creation_date").expect("fields");
-            let mut rows = RowBuffer::new(Layout::new(&fields, false));
+            let mut rows = RowSpool::new(Layout::new(&fields, false));
             let batch = Batch::read(&format!(
                 r#"{{"batch_id":"a","batch_name":"n","batch_creation_date":"{date}","number_of_images":1,"warnings":true}}"#
             ));
             assert_eq!(batch.flaws, [], "{date}");
             rows.add(&batch.batch.expect("a batch"))
-                .map(|()| rows.take())
+                .map(|()| rows.chunk)
         };
         let new_year = cells("2017-01-01T00:00:00Z").expect("exact");
         let micros = 536_544_000_000_000_i64.to_be_bytes();
-        let end = [&micros[..], &TRAILER].concat();
-        assert!(new_year.bytes.ends_with(&end));
+        assert!(new_year.ends_with(&micros));
         for same in ["2017-01-01T00:00:00.000+00:00", "2016-12-31T23:59:60Z"] {
             assert_eq!(cells(same).expect("exact"), new_year, "{same}");
         }
@@ -460,12 +438,12 @@ mod tests {
     #[test]
     fn a_row_consists_of_its_cells() {
         let fields = Fields::parse("batch_id,crop_type,number_of_images,warnings").expect("fields");
-        let mut buffer = RowBuffer::new(Layout::new(&fields, false));
+        let mut rows = RowSpool::new(Layout::new(&fields, false));
         let batch = Batch::read(
             r#"{"batch_id":"a\u0000","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":258,"warnings":true}"#,
         );
-        buffer.add(&batch.batch.expect("a batch")).expect("exact");
-        assert_eq!(buffer.escaped, 1);
+        rows.add(&batch.batch.expect("a batch")).expect("exact");
+        assert_eq!((rows.rows, rows.escaped), (1, 1));
         let expected = [
             HEADER,
             b"\0\x04",
@@ -476,29 +454,23 @@ mod tests {
             b"\xff\xff",
         ]
         .concat();
-        let (rows, bytes) = (1, expected);
-        assert_eq!(buffer.len(), bytes.len() - TRAILER.len());
-        assert_eq!(buffer.take(), RowChunk { rows, bytes });
-        assert_eq!(buffer.len(), 0);
+        assert_eq!(rows.chunk, expected[..expected.len() - TRAILER.len()]);
+        rows.rewind().expect("buffered");
+        assert_eq!(rows.next().expect("a chunk"), Some(expected));
     }
 
     #[test]
     fn chunks_can_be_read_repeatedly() {
-        let mut spool = RowSpool::new();
-        let chunks: Vec<RowChunk> = (1..4)
-            .map(|rows| RowChunk {
-                rows,
-                bytes: vec![7; IN_MEMORY / 2],
-            })
-            .collect();
-        for chunk in &chunks {
-            spool.add(chunk).expect("kept");
+        let mut spool = RowSpool::new(Layout::new(&Fields::all(), false));
+        for chunk in 1..4 {
+            spool.chunk = vec![chunk; IN_MEMORY / 2];
+            spool.end_chunk().expect("kept");
         }
-        assert_eq!(spool.rows, 6);
         for _ in 0..2 {
             spool.rewind().expect("read");
-            for chunk in &chunks {
-                assert_eq!(spool.next().expect("read").as_ref(), Some(&chunk.bytes));
+            for number in 1..4 {
+                let chunk = spool.next().expect("read").expect("a chunk");
+                assert_eq!((chunk[0], chunk.len()), (number, IN_MEMORY / 2 + 2));
             }
             assert_eq!(spool.next().expect("read"), None);
         }

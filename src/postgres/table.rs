@@ -82,24 +82,27 @@ impl Layout {
         }
     }
 
-    /// Lists the columns for SQL, each formatted by `write`.
-    pub(super) fn list(&self, write: impl Fn(&str) -> String) -> String {
-        let names = self.fields.iter().map(|field| write(&quoted(field.name())));
-        text::join(names, ", ")
+    /// Lists the columns for SQL.
+    fn names(&self) -> String {
+        text::join(self.fields.iter().map(|field| quoted(field.name())), ", ")
     }
 
-    pub(super) fn names(&self) -> String {
-        self.list(str::to_owned)
+    /// Defines the columns for SQL.
+    fn definitions(&self, with_limits: bool) -> String {
+        let definition = |field: &TableField| {
+            let limit = if with_limits && field.not_null {
+                " not null"
+            } else {
+                ""
+            };
+            format!("{} {}{limit}", quoted(field.name()), field.sql_type())
+        };
+        text::join(self.fields.iter().map(definition), ", ")
     }
 
     /// Creates the table, without its key.
     pub(super) fn create(&self, table: &str) -> String {
-        let field = |field: &TableField| {
-            let null = if field.not_null { " not null" } else { "" };
-            format!("{} {}{null}", quoted(field.name()), field.sql_type())
-        };
-        let fields = text::join(self.fields.iter().map(field), ", ");
-        format!("create table {table} ({fields})")
+        format!("create table {table} ({})", self.definitions(true))
     }
 
     /// Adds the key to a table.
@@ -117,8 +120,7 @@ impl Layout {
                 "create temporary table {name} on commit drop as select {names} from {table} limit 0"
             );
         }
-        let field = |field: &TableField| format!("{} {}", quoted(field.name()), field.sql_type());
-        let fields = text::join(self.fields.iter().map(field), ", ");
+        let fields = self.definitions(false);
         format!("create temporary table {name} ({fields}) on commit drop")
     }
 

@@ -1,4 +1,7 @@
-//! Writes the buffered rows to the table: a rehearsal first, then a single transaction.
+//! Loads batches into a table: a rehearsal first, then a single transaction.
+//!
+//! Batches are buffered in a temporary file until all have arrived. So no connection or transaction is open
+//! while waiting for the service, and server errors at the end can be retried.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +12,15 @@ use serde::Serialize;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::address::quoted;
+use super::address::{TableAddress, quoted};
 use super::failure::{PgError, with_retries};
 use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
 use super::rows::RowSpool;
-use super::session::{Connector, Limit, Parameter, PgSession, Purpose};
+use super::session::{Connector, Limit, Parameter, PgSession, Purpose, wait};
 use super::table::{self, Layout};
+use crate::batch::filter::Fields;
+use crate::batch::{BATCH_ID, Batch};
+use crate::client::ClientOptions;
 use crate::error::{Failure, Kind};
 use crate::terminal;
 use crate::text::{count, thousands};
@@ -48,8 +54,78 @@ impl fmt::Display for UpsertCounts {
     }
 }
 
+/// Loads batches into a table. If it is dropped without [`CopyLoader::finish`], nothing is written.
+pub(crate) struct CopyLoader {
+    connector: Arc<Connector>,
+    upsert: Upsert,
+    rows: RowSpool,
+}
+
+impl CopyLoader {
+    /// Checks that batches can be written.
+    pub(crate) fn open(
+        address: &TableAddress,
+        options: ClientOptions,
+        fields: &Fields,
+        lenient: bool,
+    ) -> Result<Self, Failure> {
+        if !fields.columns.contains(&BATCH_ID) {
+            return Err(Failure::usage(
+                "without `batch_id`, rows of the table cannot be matched to batches",
+                "add `batch_id` to `--fields`",
+            ));
+        }
+        let address = address.clone();
+        let connector = Arc::new(Connector { address, options });
+        let layout = Layout::new(fields, lenient);
+        let upsert = wait(with_retries(connector.options.retry_policy(), async || {
+            Upsert::rehearse(&connector, layout.clone()).await
+        }))?;
+        Ok(Self {
+            rows: RowSpool::new(upsert.layout.clone()),
+            connector,
+            upsert,
+        })
+    }
+
+    pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        self.rows.add(batch)
+    }
+
+    /// Writes everything to the table: all of it, or nothing. Sets `is_committing` while the transaction may be
+    /// committed. Also returns the number of texts with escapes.
+    pub(crate) fn finish(
+        mut self,
+        is_committing: &AtomicBool,
+    ) -> Result<(UpsertCounts, u64), Failure> {
+        let (connector, rows) = (&self.connector, &mut self.rows);
+        let written = wait(with_retries(connector.options.retry_policy(), async || {
+            self.upsert.attempt(connector, rows, is_committing).await
+        }));
+        let counts = written.map_err(|failure| {
+            if is_committing.load(Ordering::SeqCst) {
+                return failure;
+            }
+            let table = connector.address.table.quoted();
+            let message = format!("export stopped; the table {table} is unchanged");
+            Failure::new(failure.kind, message).caused_by(failure)
+        })?;
+        Ok((counts, self.rows.escaped))
+    }
+}
+
+/// Describes the state of the table after a run that did not finish.
+pub(crate) fn left_behind(address: &TableAddress, is_committing: &AtomicBool) -> String {
+    let table = address.table.quoted();
+    if is_committing.load(Ordering::SeqCst) {
+        format!("the table {table} is either unchanged or has all batches")
+    } else {
+        format!("the table {table} is unchanged")
+    }
+}
+
 /// The table to write.
-pub(super) struct Upsert {
+struct Upsert {
     layout: Layout,
     /// With its schema, quoted for SQL.
     table: String,
@@ -78,10 +154,7 @@ const SERVER_START: &str = "select extract(epoch from pg_postmaster_start_time()
 impl Upsert {
     /// Finds the table, or its future schema, and checks that batches fit. Runs all statements without
     /// batches, in a transaction that is rolled back: missing permissions are detected now.
-    pub(super) async fn rehearse(
-        connector: &Arc<Connector>,
-        layout: Layout,
-    ) -> Result<Self, PgError> {
+    async fn rehearse(connector: &Arc<Connector>, layout: Layout) -> Result<Self, PgError> {
         let session = connector.connect().await?;
         let rehearsed = Self::go_through(&session, layout).await;
         session.close().await;
@@ -112,10 +185,6 @@ impl Upsert {
             other => other?,
         }
         Ok(upsert)
-    }
-
-    pub(super) fn layout(&self) -> &Layout {
-        &self.layout
     }
 
     /// Lets the server plan all statements, which checks names, types and permissions. Nothing is written
@@ -220,18 +289,6 @@ impl Upsert {
     }
 
     /// Writes the buffered rows to the table: all of them, or none.
-    pub(super) async fn run(
-        &self,
-        connector: &Arc<Connector>,
-        spool: &mut RowSpool,
-        is_committing: &AtomicBool,
-    ) -> Result<UpsertCounts, Failure> {
-        with_retries(connector.options.retry_policy(), async || {
-            self.attempt(connector, spool, is_committing).await
-        })
-        .await
-    }
-
     async fn attempt(
         &self,
         connector: &Arc<Connector>,
