@@ -16,10 +16,8 @@ pub(crate) enum TlsProblem {
     PlainHttp,
     /// The request was plain http, and the service speaks TLS.
     ExpectsTls,
-    /// There is no TLS version in common.
-    Version,
-    /// There is no cipher, key exchange or signature algorithm in common.
-    Handshake,
+    /// There is no TLS version, cipher, key exchange or signature algorithm in common.
+    Incompatible,
 }
 
 impl TlsProblem {
@@ -29,15 +27,12 @@ impl TlsProblem {
             rustls::Error::InvalidCertificate(error) => Some(Self::Untrusted(trust_hint(error))),
             rustls::Error::NoCertificatesPresented => Some(Self::Untrusted(OWN_CA)),
             rustls::Error::InvalidMessage(_) => Some(Self::NotTls),
-            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
-            | rustls::Error::PeerIncompatible(
-                rustls::PeerIncompatible::ServerDoesNotSupportTls12Or13
-                | rustls::PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
-            ) => Some(Self::Version),
             rustls::Error::PeerIncompatible(_)
             | rustls::Error::AlertReceived(
-                AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity,
-            ) => Some(Self::Handshake),
+                AlertDescription::ProtocolVersion
+                | AlertDescription::HandshakeFailure
+                | AlertDescription::InsufficientSecurity,
+            ) => Some(Self::Incompatible),
             _ => None,
         }
     }
@@ -146,15 +141,15 @@ mod tests {
             ),
             (
                 rustls::Error::AlertReceived(AlertDescription::ProtocolVersion),
-                Some(TlsProblem::Version),
+                Some(TlsProblem::Incompatible),
             ),
             (
                 PeerIncompatible::ServerDoesNotSupportTls12Or13.into(),
-                Some(TlsProblem::Version),
+                Some(TlsProblem::Incompatible),
             ),
             (
                 rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),
-                Some(TlsProblem::Handshake),
+                Some(TlsProblem::Incompatible),
             ),
             (
                 rustls::Error::NoCertificatesPresented,
@@ -182,7 +177,7 @@ mod tests {
         let certificate = params.self_signed(&key).expect("a certificate");
         let mut roots = rustls::RootCertStore::empty();
         roots.add(certificate.der().clone()).expect("a root");
-        let provider = Arc::new(crate::client::crypto::provider());
+        let provider = Arc::new(crate::client::certificates::crypto_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = verifier.build().expect("a verifier");
         let name = name.try_into().expect("a name");

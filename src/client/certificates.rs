@@ -1,15 +1,27 @@
-//! Certificate authorities to trust: extra ones from a file in PEM format, and a system that has none.
+//! TLS: its algorithms, and the certificate authorities to trust. Extra ones are in a file in PEM format, and a system
+//! may have none.
 
 use std::error::Error;
 use std::fs::File;
 use std::path::PathBuf;
 
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::bounded::ReadLimit;
 use super::causes::tls_error;
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
+
+/// Returns the algorithms of all TLS connections.
+pub(crate) fn crypto_provider() -> CryptoProvider {
+    ring::default_provider()
+}
+
+/// Makes HTTP clients use them. Must be called before a client is built; later calls change nothing.
+pub(crate) fn install_crypto() {
+    let _ = crypto_provider().install_default();
+}
 
 /// A file with certificates.
 #[derive(Clone, Debug)]
@@ -39,6 +51,19 @@ pub(crate) fn read_certificates(
         Ok(_) => Err(failure()),
         Err(error) => Err(failure().caused_by(error)),
     }
+}
+
+/// The same for an HTTP client.
+pub(crate) fn extra_roots(
+    file: Option<&CertificateFile>,
+) -> Result<Vec<reqwest::Certificate>, Failure> {
+    let certificates = file.map_or_else(|| Ok(Vec::new()), read_certificates)?;
+    let certificates = certificates
+        .iter()
+        .map(|der| reqwest::Certificate::from_der(der));
+    certificates.collect::<Result<_, _>>().map_err(|error| {
+        Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
+    })
 }
 
 /// Returns whether TLS could not be prepared because the system has no certificate authorities, as in some containers.

@@ -31,18 +31,12 @@ pub(crate) enum Fault {
     TimedOut(Duration),
     /// The answer is not valid HTTP; with the reason.
     NotValid(Box<dyn Error + Send + Sync>),
-    /// The body stopped: no data arrived for this long.
-    Stalled(Duration),
-    /// The body was not complete after this time.
-    Slow(Duration),
-    /// The body was cut off.
-    Cut,
-    /// The body is complete according to HTTP, but its JSON is not.
-    Incomplete,
-    /// The body does not match its content encoding, or was damaged.
-    Garbled,
-    /// The compressed body ends too early, or its checksum or length is wrong.
-    Damaged,
+    /// The body was not complete in time; with the reason.
+    Slow(String),
+    /// The body was cut off or damaged on the way; with the reason.
+    Damaged(&'static str),
+    /// The body is complete according to HTTP, but cannot be decoded; with the reason.
+    Garbled(&'static str),
     /// There is no TLS connection, and a retry does not help.
     Tls(TlsFailure),
     /// TLS has no certificate authorities to trust; nothing was sent.
@@ -55,6 +49,11 @@ pub(crate) enum Fault {
     Moved { status: u16, path: String },
     /// The response violates the interface.
     Broken(String),
+}
+
+impl Fault {
+    /// The body was cut off.
+    pub(crate) const CUT: Self = Self::Damaged("the response was cut off");
 }
 
 /// What went wrong, and in which request.
@@ -83,12 +82,9 @@ impl ServiceError {
             Fault::Connection(_)
             | Fault::TimedOut(_)
             | Fault::NotValid(_)
-            | Fault::Stalled(_)
             | Fault::Slow(_)
-            | Fault::Cut
-            | Fault::Incomplete
-            | Fault::Garbled
-            | Fault::Damaged => true,
+            | Fault::Damaged(_)
+            | Fault::Garbled(_) => true,
             Fault::Proxy(refusal) => !refusal.is_final(),
             Fault::Tls(_)
             | Fault::NoAuthorities
@@ -159,15 +155,11 @@ impl ServiceError {
             | Fault::Proxy(_)
             | Fault::TimedOut(_)
             | Fault::NotValid(_)
-            | Fault::Stalled(_)
             | Fault::Slow(_)
-            | Fault::Cut
-            | Fault::Damaged => Kind::Unavailable,
-            Fault::Status { .. }
-            | Fault::Incomplete
-            | Fault::Garbled
-            | Fault::Moved { .. }
-            | Fault::Broken(_) => Kind::Protocol,
+            | Fault::Damaged(_) => Kind::Unavailable,
+            Fault::Status { .. } | Fault::Garbled(_) | Fault::Moved { .. } | Fault::Broken(_) => {
+                Kind::Protocol
+            }
             Fault::NoAuthorities => Kind::Usage,
             Fault::Tls(_) | Fault::Elsewhere(_) | Fault::NotHttp(_) => Kind::Unsafe,
         }
@@ -221,32 +213,31 @@ impl ServiceError {
                 "check the dates and other flags; `trayscan check` tests each step separately",
             ),
             (Fault::Connection(lost), _) => {
-                return ("the service cannot be reached".to_owned(), lost.hint());
+                return (
+                    "the service cannot be reached".to_owned(),
+                    lost.hint.clone(),
+                );
             }
             (Fault::NotValid(_), _) => (
                 "the service sent a response that is not valid HTTP",
                 "check the base URL (https or http, host, port), or ask the operator of the service",
             ),
             (Fault::TimedOut(_), _) => ("the service did not answer in time", MORE_TIME),
-            (Fault::Stalled(_) | Fault::Slow(_), _) => {
-                ("the response of the service took too long", MORE_TIME)
+            (Fault::Slow(_), _) => ("the response of the service took too long", MORE_TIME),
+            (_, Kind::Unavailable) => {
+                let next = if self.is_transient() {
+                    "raise `--retries`"
+                } else {
+                    "ask the operator of the service"
+                };
+                let other = if self.request.contains("/v2/") {
+                    "; `--api v1` may work if only version 2 is down"
+                } else {
+                    ""
+                };
+                let hint = format!("try again later, or {next}{other}");
+                return ("the service is not available".to_owned(), hint);
             }
-            (_, Kind::Unavailable) if !self.is_transient() && !self.request.contains("/v2/") => (
-                "the service is not available",
-                "try again later, or ask the operator of the service",
-            ),
-            (_, Kind::Unavailable) if !self.is_transient() => (
-                "the service is not available",
-                "try again later, or ask the operator of the service; `--api v1` may work if only version 2 is down",
-            ),
-            (_, Kind::Unavailable) if self.request.contains("/v2/") => (
-                "the service is not available",
-                "try again later, or raise `--retries`; `--api v1` may work if only version 2 is down",
-            ),
-            (_, Kind::Unavailable) => (
-                "the service is not available",
-                "try again later, or raise `--retries`",
-            ),
             (Fault::Elsewhere(_), _) => (
                 "the service redirects to another host, and credentials are not sent there",
                 "if that host is correct, use it as the base URL",
@@ -318,24 +309,7 @@ impl fmt::Display for ServiceError {
             Fault::Proxy(refusal) => write!(f, "{request}: {refusal}"),
             Fault::TimedOut(time) => write!(f, "{request}: no answer within {time:?}"),
             Fault::NotValid(_) => write!(f, "{request}: the response is not valid HTTP"),
-            Fault::Stalled(time) => {
-                write!(
-                    f,
-                    "{request}: the response stopped, with no data for {time:?}"
-                )
-            }
-            Fault::Slow(time) => {
-                write!(f, "{request}: the response was not complete after {time:?}")
-            }
-            Fault::Cut => write!(f, "{request}: the response was cut off"),
-            Fault::Incomplete => {
-                write!(f, "{request}: the response ends in the middle of its JSON")
-            }
-            Fault::Garbled => write!(f, "{request}: the response cannot be decompressed"),
-            Fault::Damaged => write!(
-                f,
-                "{request}: the response cannot be decompressed; it is damaged or incomplete"
-            ),
+            Fault::Damaged(why) | Fault::Garbled(why) => write!(f, "{request}: {why}"),
             Fault::Tls(failure) => write!(f, "{request}: no TLS connection to {}", failure.peer),
             Fault::NoAuthorities => write!(f, "{request} was not sent"),
             Fault::Elsewhere(place) | Fault::NotHttp(place) => {
@@ -344,7 +318,7 @@ impl fmt::Display for ServiceError {
             Fault::Moved { status, path } => {
                 write!(f, "{request} answered {status} and redirects to {path}")
             }
-            Fault::Broken(why) => write!(f, "{request}: {why}"),
+            Fault::Broken(why) | Fault::Slow(why) => write!(f, "{request}: {why}"),
         }
     }
 }
@@ -366,35 +340,7 @@ pub(crate) struct LostConnection {
     /// What happened, with host and port if there was no connection.
     pub(super) what: String,
     pub(super) cause: Box<dyn Error + Send + Sync>,
-    /// The variable that names the proxy, if that cannot be reached.
-    pub(super) variable: Option<&'static str>,
-    /// The scheme of the base URL, if that may be wrong: the service closed the connection instead of an answer.
-    pub(super) scheme: Option<WrongScheme>,
-}
-
-impl LostConnection {
-    fn hint(&self) -> String {
-        let hint = match (self.variable, self.scheme) {
-            (Some(variable), _) => return format!("check {variable}, or unset it"),
-            (None, Some(WrongScheme::Https)) => {
-                "the port may not speak TLS: is the address http:// instead of https://? Otherwise check the network, or try again later"
-            }
-            (None, Some(WrongScheme::Http)) => {
-                "the port may expect TLS: is the address https:// instead of http://? Otherwise check the network, or try again later"
-            }
-            (None, None) => {
-                "check the base URL (https or http, host, port) and the network, or try again later"
-            }
-        };
-        hint.to_owned()
-    }
-}
-
-/// The scheme of a base URL that should perhaps be the other one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WrongScheme {
-    Http,
-    Https,
+    pub(super) hint: String,
 }
 
 /// A proxy that refused the connection.
@@ -424,24 +370,20 @@ impl ProxyRefusal {
     /// Returns the message for the user, and a hint.
     pub(super) fn advice(&self) -> (String, String) {
         let (variable, target) = (self.variable, &self.target);
-        if self.is_about_credentials() {
-            (
-                "the proxy refused the credentials".to_owned(),
-                format!("check the user name and the password in {variable}"),
-            )
+        let (message, hint) = if self.is_about_credentials() {
+            let hint = format!("check the user name and the password in {variable}");
+            ("the proxy refused the credentials", hint)
         } else if self.is_final() {
-            (
-                "the proxy refused the connection to the service".to_owned(),
-                format!(
-                    "ask its operator to allow {target}; if no proxy is needed, add the host to NO_PROXY"
-                ),
-            )
+            let hint = format!(
+                "ask its operator to allow {target}; if no proxy is needed, add the host to NO_PROXY"
+            );
+            ("the proxy refused the connection to the service", hint)
         } else {
-            (
-                "the service cannot be reached through the proxy".to_owned(),
-                format!("check the base URL and the proxy in {variable}, or try again later"),
-            )
-        }
+            let hint =
+                format!("check the base URL and the proxy in {variable}, or try again later");
+            ("the service cannot be reached through the proxy", hint)
+        };
+        (message.to_owned(), hint)
     }
 }
 
@@ -496,13 +438,11 @@ impl TlsFailure {
                 format!("{peer} does not speak TLS on this port"),
                 "is the address http:// instead of https://?",
             ),
-            TlsProblem::Version => (
-                format!("{peer} does not support a TLS version that trayscan accepts"),
-                "trayscan supports TLS 1.2 and 1.3; ask the operator to enable one of them",
-            ),
-            TlsProblem::Handshake => (
-                format!("{peer} and trayscan have no TLS cipher or key exchange in common"),
-                "ask the operator to enable the standard ones of TLS 1.2 or 1.3",
+            TlsProblem::Incompatible => (
+                format!(
+                    "{peer} and trayscan have no TLS version, cipher or key exchange in common"
+                ),
+                "ask the operator to enable TLS 1.2 or 1.3 with their standard ciphers",
             ),
         }
     }

@@ -9,7 +9,6 @@
 pub(crate) mod base_url;
 mod options;
 pub(crate) mod proxy;
-mod version;
 
 // The endpoints, and requests with a permit, a token and retries.
 mod limiter;
@@ -28,19 +27,15 @@ mod connection;
 mod error;
 mod html;
 mod redact;
-mod sniff;
-mod tunnel;
 
 // Files from the user, read with limits.
 pub(crate) mod bounded;
 pub(crate) mod certificates;
-pub(crate) mod crypto;
 
 pub(crate) use base_url::BaseUrl;
 pub(crate) use error::{Fault, ServiceError};
 pub(crate) use limiter::Permit;
-pub(crate) use options::{ClientOptions, Credentials};
+pub(crate) use options::{Api, BothVersions, ClientOptions, Credentials, Version};
 pub(crate) use request::Response;
 pub(crate) use service::{PageRequest, Service, TokenResponse};
 pub(crate) use session::Session;
-pub(crate) use version::{Api, BothVersions, Version};

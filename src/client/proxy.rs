@@ -30,8 +30,9 @@ pub(crate) enum Route {
 /// A proxy that an environment variable names.
 #[derive(Clone)]
 pub(crate) struct ProxyServer {
-    url: Url,
-    variable: &'static str,
+    pub(super) url: Url,
+    /// The environment variable that names it.
+    pub(super) variable: &'static str,
 }
 
 impl Route {
@@ -125,17 +126,8 @@ impl ProxyServer {
         Ok(proxy)
     }
 
-    pub(crate) fn url(&self) -> &Url {
-        &self.url
-    }
-
     pub(crate) fn is_https(&self) -> bool {
         self.url.scheme() == "https"
-    }
-
-    /// The environment variable that names it.
-    pub(crate) fn variable(&self) -> &'static str {
-        self.variable
     }
 
     /// Host and port.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::header::{self, HeaderValue};
-use reqwest::{Certificate, Client, Method, Proxy, RequestBuilder, StatusCode, redirect};
+use reqwest::{Client, Method, Proxy, RequestBuilder, StatusCode, redirect};
 use tokio::time::timeout_at;
 use url::Url;
 
@@ -12,20 +12,18 @@ use super::base_url::BaseUrl;
 use super::body::{ACCEPTED, Body};
 use super::buffers::Buffers;
 use super::causes::{is_not_http, is_unprocessed};
-use super::certificates::{lacks_authorities, read_certificates};
-use super::connection::classify;
-use super::crypto;
+use super::certificates::{extra_roots, install_crypto, lacks_authorities};
+use super::connection::{classify, speaks_tls};
 use super::error::{Fault, ProxyRefusal, ServiceError, TlsFailure};
 use super::options::ClientOptions;
 use super::proxy::{ProxyServer, Route};
 use super::redact;
 use super::retry::{retry_after, service_clock};
-use super::sniff::speaks_tls;
 use crate::batch::json::split::ParseError;
 use crate::error::{Failure, Kind};
-use crate::secret::{Secret, conceal};
+use crate::secret::Secret;
 use crate::terminal::Stats;
-use crate::text::thousands;
+use crate::text::{brief, thousands};
 
 /// Bytes to read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;
@@ -79,20 +77,16 @@ pub(crate) struct Http {
     base_url: BaseUrl,
     timeout: Duration,
     stats: Arc<Stats>,
-    buffers: Arc<Buffers>,
+    pub(super) buffers: Arc<Buffers>,
 }
 
 impl Http {
-    pub(super) fn buffers(&self) -> &Buffers {
-        &self.buffers
-    }
-
     pub(super) fn new(
         base_url: &BaseUrl,
         options: &ClientOptions,
         stats: Arc<Stats>,
     ) -> Result<Self, Failure> {
-        crypto::install();
+        install_crypto();
         let timeout = options.timeout;
         let mut builder = Client::builder()
             .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))
@@ -119,17 +113,14 @@ impl Http {
                 None
             }
             Route::Proxy(proxy) => {
-                let url = proxy.url().as_str();
+                let url = proxy.url.as_str();
                 builder = builder.proxy(Proxy::all(url).map_err(setup_failure)?);
-                log::info!("using the proxy {} ({})", proxy.address(), proxy.variable());
+                log::info!("using the proxy {} ({})", proxy.address(), proxy.variable);
                 Some(proxy)
             }
         };
-        if let Some(file) = &options.ca_cert {
-            let certificates = read_certificates(file)?;
-            let certificates = certificates.iter().map(|der| Certificate::from_der(der));
-            let certificates: Result<Vec<_>, _> = certificates.collect();
-            builder = builder.tls_certs_merge(certificates.map_err(setup_failure)?);
+        if options.ca_cert.is_some() {
+            builder = builder.tls_certs_merge(extra_roots(options.ca_cert.as_ref())?);
         }
         let client = match builder.build() {
             Ok(client) => Some(client),
@@ -164,7 +155,7 @@ impl Http {
             let Some(target) = response.redirect(&url, &request.method)? else {
                 return Ok(response);
             };
-            let path = display_path(&target);
+            let path = brief(target.path());
             log::info!("{}: redirected to {path}", response.request);
             let is_kept = |(name, value): &(_, String)| {
                 let mut kept = target.query_pairs();
@@ -195,7 +186,7 @@ impl Http {
         {
             return Err(request.failed(Fault::Proxy(ProxyRefusal {
                 address: proxy.address(),
-                variable: proxy.variable(),
+                variable: proxy.variable,
                 target: self.base_url.address(),
                 status: Some(407),
             })));
@@ -321,25 +312,12 @@ impl Http {
     }
 }
 
-/// Returns the path of `target` for messages.
-fn display_path(target: &Url) -> String {
-    shorten(&conceal(target.path()))
-}
-
 /// Returns the address of `target` for messages, without a user name, a password and the query.
 fn display_address(target: &Url) -> String {
     let slashes = if target.has_authority() { "//" } else { "" };
     let host = target.host_str().unwrap_or_default();
     let address = format!("{}:{slashes}{host}{}", target.scheme(), target.path());
-    shorten(&conceal(&address))
-}
-
-fn shorten(text: &str) -> String {
-    const LONGEST: usize = 200;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    brief(&address)
 }
 
 /// A response whose body is not read yet.
@@ -460,7 +438,8 @@ impl Response {
     async fn fill(&mut self, length: usize) -> Result<bool, ServiceError> {
         loop {
             let available = self.body.decode(length);
-            if available.map_err(|_| self.fault(Fault::Garbled))? >= length {
+            let garbled = Fault::Garbled("the response cannot be decompressed");
+            if available.map_err(|_| self.fault(garbled))? >= length {
                 return Ok(true);
             }
             if !self.read_chunk().await? {
@@ -474,16 +453,24 @@ impl Response {
         let chunk = match timeout_at(self.deadline, self.inner.chunk()).await {
             Ok(Ok(chunk)) => chunk,
             Ok(Err(error)) if error.is_timeout() => {
-                return Err(self.fault(Fault::Stalled(self.timeout)));
+                return Err(self.fault(Fault::Slow(format!(
+                    "the response stopped, with no data for {:?}",
+                    self.timeout
+                ))));
             }
             // Whatever the error, the body is incomplete.
-            Ok(Err(_)) => return Err(self.fault(Fault::Cut)),
-            Err(_) => return Err(self.fault(Fault::Slow(self.timeout * 10))),
+            Ok(Err(_)) => return Err(self.fault(Fault::CUT)),
+            Err(_) => {
+                let time = self.timeout * 10;
+                let why = format!("the response was not complete after {time:?}");
+                return Err(self.fault(Fault::Slow(why)));
+            }
         };
         let Some(chunk) = chunk else {
             self.ended = true;
             let complete = self.body.finish();
-            let damaged = |_| self.fault(Fault::Damaged);
+            let why = "the response cannot be decompressed; it is damaged or incomplete";
+            let damaged = |_| self.fault(Fault::Damaged(why));
             return complete.map(|()| false).map_err(damaged);
         };
         self.stats.bytes.add(chunk.len() as u64);
@@ -508,8 +495,10 @@ impl Response {
     /// Turns a parse error into an error of this response.
     pub(crate) fn parse_error(&self, error: ParseError) -> ServiceError {
         self.fault(match error {
-            ParseError::Cut if self.is_framed() => Fault::Incomplete,
-            ParseError::Cut => Fault::Cut,
+            ParseError::Cut if self.is_framed() => {
+                Fault::Garbled("the response ends in the middle of its JSON")
+            }
+            ParseError::Cut => Fault::CUT,
             ParseError::Broken(why) => Fault::Broken(why),
         })
     }
@@ -556,7 +545,7 @@ impl Response {
         if *method != Method::GET || status == StatusCode::NOT_MODIFIED {
             return Err(self.fault(Fault::Moved {
                 status: status.as_u16(),
-                path: display_path(&target),
+                path: brief(target.path()),
             }));
         }
         Ok(Some(target))

@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_others_double_from_a_quarter() {
-        let cut = ServiceError::new("", Fault::Cut);
+        let cut = ServiceError::new("", Fault::CUT);
         for (retry, wait) in [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0)] {
             assert_eq!(seconds(&cut, retry, 0.5), Some(wait));
         }
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_request_is_sent_until_it_succeeds() {
-        let cut = || Err(ServiceError::new("", Fault::Cut));
+        let cut = || Err(ServiceError::new("", Fault::CUT));
         let (result, retries) = run(5, vec![cut(), Err(status(503, None)), Ok(7)]);
         assert_eq!((result.expect("a value"), retries), (7, 2));
     }
@@ -299,7 +299,7 @@ mod tests {
     fn an_error_that_was_retried_before_is_final() {
         let token = ServiceError {
             attempts: 4,
-            ..ServiceError::new("POST /v2/auth", Fault::Cut)
+            ..ServiceError::new("POST /v2/auth", Fault::CUT)
         };
         let (result, retries) = run(3, vec![Err(status(503, None)), Err(token)]);
         assert_eq!((result.expect_err("final").attempts, retries), (4, 1));

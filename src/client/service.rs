@@ -11,9 +11,8 @@ use serde_json::{Map, Value};
 use super::base_url::BaseUrl;
 use super::buffers::Buffers;
 use super::error::ServiceError;
-use super::options::{ClientOptions, Credentials};
+use super::options::{ClientOptions, Credentials, Version};
 use super::request::{Http, Request, Response};
-use super::version::Version;
 use crate::batch::json::split::ParseError;
 use crate::batch::range::{Range, written};
 use crate::error::Failure;
@@ -82,7 +81,7 @@ impl Service {
 
     /// Buffers for response bodies, to be recycled after use.
     pub(crate) fn buffers(&self) -> &Buffers {
-        self.http.buffers()
+        &self.http.buffers
     }
 
     pub(crate) fn credentials(&self) -> &Credentials {

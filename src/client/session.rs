@@ -8,10 +8,10 @@ use tokio::sync::Mutex;
 
 use super::error::ServiceError;
 use super::limiter::{ConcurrencyLimiter, Permit};
+use super::options::Version;
 use super::request::Response;
 use super::retry::RetryPolicy;
 use super::service::{PageRequest, Service};
-use super::version::Version;
 use crate::secret::Secret;
 use crate::terminal::Stats;
 
@@ -303,7 +303,7 @@ mod tests {
             let read = |response: Response, permit: Permit| async move {
                 permit.succeeded();
                 match self.reads.fetch_add(1, Ordering::Relaxed) {
-                    number if number < broken => Err(response.fault(Fault::Cut)),
+                    number if number < broken => Err(response.fault(Fault::CUT)),
                     number => Ok(number),
                 }
             };

@@ -16,9 +16,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Security, TableAddress};
 use crate::client::certificates::{
-    CertificateFile, lacks_authorities, no_authorities, read_certificates,
+    CertificateFile, crypto_provider, lacks_authorities, no_authorities, read_certificates,
 };
-use crate::client::crypto;
 use crate::error::{Failure, Kind};
 
 /// Prepares the security that `address` requires; `also` is an additional authority to trust.
@@ -26,7 +25,7 @@ pub(super) fn connector(
     address: &TableAddress,
     also: Option<&CertificateFile>,
 ) -> Result<MakeRustlsConnect, Failure> {
-    let provider = Arc::new(crypto::provider());
+    let provider = Arc::new(crypto_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(unprepared)?;

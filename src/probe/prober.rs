@@ -248,7 +248,7 @@ impl Prober {
             // The format of the body matters: a truncated body has another format.
             let is_cut = request.is_bad && !answer.has_ended();
             return Err(if is_cut {
-                answer.fault(Fault::Cut)
+                answer.fault(Fault::CUT)
             } else {
                 error
             });

@@ -193,13 +193,13 @@ fn a_service_without_tls_or_with_an_old_version_is_reported_at_once() {
         // The alert `protocol_version`, as sent by a server with only TLS 1.0 and 1.1.
         (
             b"\x15\x03\x01\x00\x02\x02\x46",
-            "does not support a TLS version that trayscan accepts",
-            "TLS 1.2 and 1.3",
+            "no TLS version, cipher or key exchange in common",
+            "enable TLS 1.2 or 1.3",
         ),
         // The alert `handshake_failure`.
         (
             b"\x15\x03\x03\x00\x02\x02\x28",
-            "no TLS cipher or key exchange in common",
+            "no TLS version, cipher or key exchange in common",
             "ask the operator",
         ),
     ] {

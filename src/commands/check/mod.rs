@@ -245,7 +245,6 @@ fn has_no_answer(error: &ServiceError) -> bool {
         Fault::Connection(_)
             | Fault::TimedOut(_)
             | Fault::NotValid(_)
-            | Fault::Stalled(_)
             | Fault::Slow(_)
             | Fault::Proxy(_)
             | Fault::Tls(_)

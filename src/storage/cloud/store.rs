@@ -20,7 +20,7 @@ use super::credentials::{self, set};
 use super::orphans::{Signer, Uploads};
 use super::requests::{self, attempt};
 use super::transport::Transport;
-use crate::client::certificates::{lacks_authorities, no_authorities, read_certificates};
+use crate::client::certificates::{extra_roots, lacks_authorities, no_authorities};
 use crate::client::retry::RetryPolicy;
 use crate::client::{BaseUrl, ClientOptions};
 use crate::error::{Failure, Kind};
@@ -69,14 +69,7 @@ pub(super) struct CloudState {
 impl Cloud {
     /// Connects to buckets as `options` say, and as the variables of each cloud do.
     pub(crate) fn new(options: &ClientOptions) -> Result<Self, Failure> {
-        let mut certificates = Vec::new();
-        if let Some(file) = &options.ca_cert {
-            for der in read_certificates(file)? {
-                certificates.push(Certificate::from_der(&der).map_err(|error| {
-                    Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
-                })?);
-            }
-        }
+        let certificates = extra_roots(options.ca_cert.as_ref())?;
         Ok(Self(Some(Arc::new(CloudState {
             options: options.clone(),
             certificates,

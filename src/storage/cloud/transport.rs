@@ -24,8 +24,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use super::error::StoreError;
 use super::orphans::ObjectUri;
-use crate::client::certificates::lacks_authorities;
-use crate::client::crypto;
+use crate::client::certificates::{install_crypto, lacks_authorities};
 
 /// The size limit of a response that is not data.
 const TEXT_LIMIT: usize = 1 << 20;
@@ -44,7 +43,7 @@ pub(super) struct Transport {
 impl HttpConnector for Transport {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let allow_http = options.get_config_value(&ClientConfigKey::AllowHttp);
-        crypto::install();
+        install_crypto();
         let allow_http = allow_http.as_deref() == Some("true");
         let builder = || {
             Client::builder()
