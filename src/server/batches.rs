@@ -10,11 +10,10 @@ use parking_lot::Mutex;
 use super::catalog::Catalog;
 use super::cursor::{Cursor, Sealer};
 use super::faults::{BatchOrder, DatesWithCursor, Excess, Faults};
+use super::query;
 use super::response::{BodyPart, Invalid, ServerResponse};
-use super::rng::{happens, mix};
-use super::shuffle::Shuffle;
+use super::rng::{Shuffle, happens, mix};
 use super::store::Snapshot;
-use super::{dates, query};
 
 /// The default limit of version 1 for the faults that need one (interface, section 8).
 const V1_LIMIT: usize = 1000;
@@ -213,7 +212,7 @@ fn envelope(batches: Vec<BodyPart>, count: usize, next: Option<String>) -> Serve
 /// Reads both dates. The error names each invalid one.
 fn bounds(query: &str) -> Result<Bounds, Vec<Invalid>> {
     let date = |name: &'static str| match query::parameter(query, name)? {
-        Some(text) => dates::parse(&text, ["query", name]).map(Some),
+        Some(text) => query::parse_date(&text, ["query", name]).map(Some),
         None => Ok(None),
     };
     match (date("start_date"), date("end_date")) {

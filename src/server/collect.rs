@@ -7,7 +7,7 @@ use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::catalog::Catalog;
-use super::dates;
+use super::query;
 
 /// The creation date of a batch whose own date is missing or invalid.
 const UNDATED: i64 = i64::MIN;
@@ -74,8 +74,8 @@ enum FieldName {
 fn micros(text: &str) -> Option<i64> {
     let (second, rest) = text.split_at_checked("YYYY-MM-DDTHH:MM:SS".len())?;
     let second = match second.strip_suffix("T23:59:60") {
-        Some(day) => dates::seconds(format!("{day}T23:59:59").as_bytes())? + 1,
-        None => dates::seconds(second.as_bytes())?,
+        Some(day) => query::seconds(format!("{day}T23:59:59").as_bytes())? + 1,
+        None => query::seconds(second.as_bytes())?,
     };
     let rest = rest
         .strip_suffix('Z')

@@ -70,36 +70,30 @@ impl Sealer {
 }
 
 impl Cursor {
-    const HAS_START: u8 = 1;
-    const HAS_END: u8 = 2;
-    const AFTER_EMPTY: u8 = 4;
-
     pub(super) fn to_bytes(self) -> [u8; PLAIN] {
-        let flag = |on: bool, flag: u8| if on { flag } else { 0 };
-        let mut bytes = [0; PLAIN];
-        bytes[0] = flag(self.start.is_some(), Self::HAS_START)
-            | flag(self.end.is_some(), Self::HAS_END)
-            | flag(self.after_empty, Self::AFTER_EMPTY);
-        bytes[1..9].copy_from_slice(&self.start.unwrap_or_default().to_be_bytes());
-        bytes[9..17].copy_from_slice(&self.end.unwrap_or_default().to_be_bytes());
-        bytes[17..].copy_from_slice(&self.position.to_be_bytes());
+        let flags = [self.start.is_some(), self.end.is_some(), self.after_empty];
+        let flags = flags
+            .iter()
+            .rev()
+            .fold(0, |all, flag| all << 1 | u8::from(*flag));
+        let words = [
+            self.start.unwrap_or_default().to_be_bytes(),
+            self.end.unwrap_or_default().to_be_bytes(),
+            self.position.to_be_bytes(),
+        ];
+        let mut bytes = [flags; PLAIN];
+        bytes[1..].copy_from_slice(words.as_flattened());
         bytes
     }
 
     fn from_bytes(bytes: &[u8; PLAIN]) -> Self {
-        let word = |first: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&bytes[first..first + 8]);
-            word
-        };
-        let bound = |flag: u8, first: usize| {
-            (bytes[0] & flag != 0).then(|| i64::from_be_bytes(word(first)))
-        };
+        let has = |flag: u8| bytes[0] >> flag & 1 == 1;
+        let (words, _) = bytes[1..].as_chunks();
         Self {
-            start: bound(Self::HAS_START, 1),
-            end: bound(Self::HAS_END, 9),
-            position: u64::from_be_bytes(word(17)),
-            after_empty: bytes[0] & Self::AFTER_EMPTY != 0,
+            start: has(0).then(|| i64::from_be_bytes(words[0])),
+            end: has(1).then(|| i64::from_be_bytes(words[1])),
+            position: u64::from_be_bytes(words[2]),
+            after_empty: has(2),
         }
     }
 }

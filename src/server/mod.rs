@@ -25,7 +25,6 @@ mod routes;
 
 // The parts of a request.
 mod cursor;
-mod dates;
 mod query;
 
 // The data.
@@ -36,7 +35,6 @@ mod store;
 
 // Repeatable randomness.
 mod rng;
-mod shuffle;
 
 pub(crate) use auth::{ExpectedCredentials, random_secret};
 pub(crate) use catalog::Catalog;

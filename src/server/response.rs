@@ -1,7 +1,6 @@
 //! Responses: a status, headers, and a body of slices that are ready to send.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,6 +10,7 @@ use bytes::Bytes;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 
@@ -53,12 +53,6 @@ impl Invalid {
     pub(super) fn duplicate(loc: [&'static str; 2]) -> Self {
         Self::new("doubled", loc, "Field given more than once")
     }
-}
-
-/// The body of an error.
-#[derive(Serialize)]
-struct Detail<T> {
-    detail: T,
 }
 
 /// The response to one request.
@@ -107,7 +101,7 @@ impl ServerResponse {
     pub(super) fn error(status: StatusCode, detail: impl Serialize) -> Self {
         Self {
             status,
-            ..Self::json(&Detail { detail })
+            ..Self::json(&json!({ "detail": detail }))
         }
     }
 
@@ -195,17 +189,8 @@ pub(super) struct ResponseBody {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Ends a body before its announced length, as a fault.
-#[derive(Debug)]
-pub(super) struct Cut;
-
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cut on purpose")
-    }
-}
-
-impl std::error::Error for Cut {}
+/// The error that ends a body before its announced length, as a fault.
+pub(super) type Cut = &'static str;
 
 impl ResponseBody {
     /// Gives hyper time to send what it has buffered: an immediate error would discard it.
@@ -218,7 +203,7 @@ impl ResponseBody {
             context.waker().wake_by_ref();
             return Poll::Pending;
         };
-        pause.as_mut().poll(context).map(|()| Cut)
+        pause.as_mut().poll(context).map(|()| "cut on purpose")
     }
 
     /// Returns the remaining length, as if it were not cut off.

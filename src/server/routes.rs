@@ -20,7 +20,7 @@ use super::response::{Invalid, ServerResponse};
 use super::rng::{Draw, RequestRng, mix_bytes};
 use super::store::DataStore;
 use super::throttle::{Throttle, ThrottledStream};
-use super::{dates, gzip, query};
+use super::{gzip, query};
 
 /// The maximum size of a form, in bytes. It has three fields.
 const BODY_LIMIT: usize = 16 * 1024;
@@ -164,7 +164,9 @@ impl ServerState {
 
         let (mut response, ending) = self.respond_with_faults(request).await;
         if let Some(ahead) = self.batches.faults.clock {
-            response = response.with(header::DATE, dates::header(Utc::now() + ahead));
+            let date = httpdate::fmt_http_date((Utc::now() + ahead).into());
+            let date = HeaderValue::from_str(&date).expect("a date is plain text");
+            response = response.with(header::DATE, date);
         }
         self.answered.fetch_add(1, Ordering::Relaxed);
         let batches = response
