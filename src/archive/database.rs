@@ -20,7 +20,7 @@ use crate::storage::sqlite::{connect, failure, has_archive_id};
 use crate::terminal;
 
 /// How long to wait for other programs that use the file: readers finish quickly.
-pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of the page cache, in KiB.
 const CACHE: i64 = 32 * 1024;
 /// The size of the page cache in KiB while rows are only appended, or sorted for an index: a larger one would
@@ -96,8 +96,7 @@ impl Archive {
         let mut lock = Lock::take(path, wait)?;
         inspect(path, &mut lock.file)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = connect(path, flags)
-            .and_then(|mut db| wait_for_others(&mut db, BUSY_TIMEOUT).map(|()| db));
+        let db = connect(path, flags).and_then(wait_for_others);
         let archive = Self {
             path: path.to_owned(),
             db: db.map_err(|error| failure(path, error))?,
@@ -114,17 +113,16 @@ impl Archive {
 
     /// Opens the archive at `path` for reading, as a snapshot.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        Self::read_within(path, BUSY_TIMEOUT)
+        let missing = || match path.metadata() {
+            Err(error) => unreadable(path, error),
+            Ok(_) => no_archive(path, "it is empty"),
+        };
+        Self::find(path)?.ok_or_else(missing)
     }
 
     /// The same for a command that never writes to it: a file that is not an archive is a usage error.
     pub(crate) fn read_source(path: &Path) -> Result<Self, Failure> {
-        Self::read_source_within(path, BUSY_TIMEOUT)
-    }
-
-    /// Does the same, waiting at most `patience` for other programs that write to it.
-    pub(super) fn read_source_within(path: &Path, patience: Duration) -> Result<Self, Failure> {
-        Self::read_within(path, patience).map_err(|mut failure| {
+        Self::read(path).map_err(|mut failure| {
             if failure.kind == Kind::Output {
                 failure.kind = Kind::Usage;
             }
@@ -134,18 +132,6 @@ impl Archive {
 
     /// The same; `None` if there is no file, or an empty one, which a run may have just created.
     pub(crate) fn find(path: &Path) -> Result<Option<Self>, Failure> {
-        Self::find_within(path, BUSY_TIMEOUT)
-    }
-
-    /// Like [`Self::read`], waiting at most `patience` for other programs that write to it.
-    pub(super) fn read_within(path: &Path, patience: Duration) -> Result<Self, Failure> {
-        Self::find_within(path, patience)?.ok_or_else(|| match path.metadata() {
-            Err(error) => unreadable(path, error),
-            Ok(_) => no_archive(path, "it is empty"),
-        })
-    }
-
-    fn find_within(path: &Path, patience: Duration) -> Result<Option<Self>, Failure> {
         let unreadable = |error| unreadable(path, error);
         let is_file = match path.metadata() {
             Ok(metadata) => metadata.is_file(),
@@ -165,7 +151,7 @@ impl Archive {
         let can_read = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = connect(path, can_write)
             .or_else(|_| connect(path, can_read))
-            .and_then(|mut db| wait_for_others(&mut db, patience).map(|()| db))
+            .and_then(wait_for_others)
             .map_err(|error| failure(path, error))?;
         let archive = Self {
             path: path.to_owned(),
@@ -440,8 +426,8 @@ impl Archive {
     }
 }
 
-/// Waits at most `patience` for other programs that have locked the database, and says so if it takes long.
-fn wait_for_others(db: &mut Connection, patience: Duration) -> rusqlite::Result<()> {
+/// Lets a connection wait for other programs that have locked the database, and say so if it takes long.
+fn wait_for_others(mut db: Connection) -> rusqlite::Result<Connection> {
     const STEP: Duration = Duration::from_millis(50);
     fn wait(attempts: i32) -> bool {
         if attempts == 20 {
@@ -450,10 +436,8 @@ fn wait_for_others(db: &mut Connection, patience: Duration) -> rusqlite::Result<
         std::thread::sleep(STEP);
         STEP * attempts.unsigned_abs() < BUSY_TIMEOUT
     }
-    if patience < BUSY_TIMEOUT {
-        return db.busy_timeout(patience);
-    }
-    db.busy_handler(Some(wait))
+    db.busy_handler(Some(wait))?;
+    Ok(db)
 }
 
 /// Parses a second as stored in archives.

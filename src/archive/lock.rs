@@ -1,12 +1,13 @@
 //! The lock that allows one run at a time. The kernel releases it when the process ends, however it ends.
 
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Failure, Kind};
+use crate::storage::path::file_id;
 use crate::terminal;
 
 /// The delay between attempts to take the lock.
@@ -87,19 +88,6 @@ fn is_at(file: &File, path: &Path) -> bool {
     let named = path.metadata().map(|metadata| file_id(&metadata)).ok();
     let held = file.metadata().map(|metadata| file_id(&metadata));
     cfg!(not(unix)) || held.is_ok_and(|held| Some(held) == named)
-}
-
-/// Returns the device and the number of a file, which identify it whatever its name.
-#[cfg(unix)]
-pub(super) fn file_id(metadata: &Metadata) -> (u64, u64) {
-    use std::os::unix::fs::MetadataExt as _;
-    (metadata.dev(), metadata.ino())
-}
-
-/// An open file cannot be replaced on these systems.
-#[cfg(not(unix))]
-pub(super) fn file_id(_: &Metadata) -> (u64, u64) {
-    (0, 0)
 }
 
 /// Describes the process that holds the lock, if the kernel shows it.

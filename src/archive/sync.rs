@@ -119,7 +119,7 @@ pub(crate) async fn run(
         findings: DataIssues::default(),
         broken: None,
         is_through: false,
-        pace: CommitPace::new(),
+        due: Instant::now() + COMMIT_INTERVAL,
     };
     let ended = sync.fetch(request).await;
     Ok(sync.finish(ended))
@@ -182,7 +182,8 @@ struct Sync<'a> {
     /// The first window that breaks the interface; the other windows are fetched anyway.
     broken: Option<Failure>,
     is_through: bool,
-    pace: CommitPace,
+    /// When the next commit is due: often enough to lose little, rarely enough to cost little.
+    due: Instant,
 }
 
 impl Sync<'_> {
@@ -372,7 +373,7 @@ impl Sync<'_> {
                 Err(failure) => break Err(failure),
             }
             self.cover(before, &mut known);
-            if self.pace.is_due() {
+            if Instant::now() >= self.due {
                 self.commit()?;
                 self.archive.begin()?;
             }
@@ -420,12 +421,12 @@ impl Sync<'_> {
 
     fn commit(&mut self) -> Result<(), Failure> {
         let started = Instant::now();
-        self.run.version = self.pages.version().map(|version| version.to_string());
+        self.run.version = self.pages.version.map(|version| version.to_string());
         self.run.requests = self.stats.requests.get();
         self.archive.update_run(&self.run)?;
         self.archive.commit(&self.coverage)?;
         self.kept = (self.run.clone(), self.coverage.clone());
-        self.pace.committed(started.elapsed());
+        self.due = Instant::now() + COMMIT_INTERVAL.max(started.elapsed() * SHARE);
         Ok(())
     }
 
@@ -613,30 +614,6 @@ impl<'a> Search<'a> {
     fn is_hopeless(&self) -> bool {
         let allowed = MAX_FRUITLESS_REQUESTS + MAX_HALVES * self.first.unwrap_or_default();
         self.fruitless_requests() > allowed || self.gaps >= MAX_GAPS
-    }
-}
-
-/// When the next commit is due: often enough to lose little, rarely enough to cost little.
-struct CommitPace {
-    committed: Instant,
-    wait: Duration,
-}
-
-impl CommitPace {
-    fn new() -> Self {
-        Self {
-            committed: Instant::now(),
-            wait: COMMIT_INTERVAL,
-        }
-    }
-
-    fn is_due(&self) -> bool {
-        self.committed.elapsed() >= self.wait
-    }
-
-    fn committed(&mut self, took: Duration) {
-        self.committed = Instant::now();
-        self.wait = COMMIT_INTERVAL.max(took * SHARE);
     }
 }
 

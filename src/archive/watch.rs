@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::database::{Archive, BUSY_TIMEOUT, damaged, later, unreadable};
-use super::lock::file_id;
+use super::database::{Archive, damaged, later, unreadable};
 use super::schema;
 use crate::error::Failure;
+use crate::storage::path::file_id;
 
 /// How long to wait for other programs that write to the file after the first read: the caller has data
 /// already.
@@ -49,12 +49,7 @@ impl WatchedArchive {
             Some(open) if open.id == id => open,
             // The file was replaced.
             known => {
-                let patience = if known.is_some() {
-                    SHORT_BUSY_TIMEOUT
-                } else {
-                    BUSY_TIMEOUT
-                };
-                let archive = Archive::read_source_within(&self.path, patience)?;
+                let archive = Archive::read_source(&self.path)?;
                 archive.rollback();
                 known.insert(OpenArchive {
                     archive,

@@ -59,21 +59,23 @@ pub(crate) fn existing_folder(folder: &Path) -> PathBuf {
 /// Returns whether both paths lead to the same file, through links or different names. It need not exist.
 pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
     match (left.canonicalize(), right.canonicalize()) {
-        (Ok(left), Ok(right)) => left == right || is_hard_link(&left, &right),
+        (Ok(left), Ok(right)) => {
+            let id = |path: &Path| path.metadata().ok().map(|metadata| file_id(&metadata));
+            left == right || cfg!(unix) && id(&left).is_some_and(|left| Some(left) == id(&right))
+        }
         _ => resolved(left).is_some_and(|left| Some(left) == resolved(right)),
     }
 }
 
+/// Returns the device and the number of a file, which identify it whatever its name.
 #[cfg(unix)]
-fn is_hard_link(left: &Path, right: &Path) -> bool {
+pub(crate) fn file_id(metadata: &fs::Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt as _;
-    match (left.metadata(), right.metadata()) {
-        (Ok(left), Ok(right)) => (left.dev(), left.ino()) == (right.dev(), right.ino()),
-        _ => false,
-    }
+    (metadata.dev(), metadata.ino())
 }
 
+/// The same for all: an open file cannot be replaced on these systems.
 #[cfg(not(unix))]
-fn is_hard_link(_: &Path, _: &Path) -> bool {
-    false
+pub(crate) fn file_id(_: &fs::Metadata) -> (u64, u64) {
+    (0, 0)
 }

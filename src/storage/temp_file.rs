@@ -298,6 +298,7 @@ mod strays {
 
     use rustix::fs::{Mode, OFlags};
 
+    use crate::storage::path::file_id;
     use crate::storage::temp_file::{LIST, PREFIX, StrayName, Suffix};
 
     /// Magic numbers of file systems that other machines may write to, and of FUSE, where that is unknown.
@@ -451,7 +452,7 @@ mod strays {
         let file = open_own(path)?;
         file.try_lock().ok()?;
         let (held, named) = (file.metadata().ok()?, path.symlink_metadata().ok()?);
-        ((held.dev(), held.ino()) == (named.dev(), named.ino())).then_some(file)
+        (file_id(&held) == file_id(&named)).then_some(file)
     }
 
     fn remove_file(path: &Path) {
