@@ -449,21 +449,27 @@ impl TlsFailure {
 }
 
 #[cfg(test)]
+impl ServiceError {
+    /// The error of a request for batches with this status.
+    pub(super) fn of_status(status: u16) -> Self {
+        let fault = Fault::Status {
+            status,
+            detail: None,
+            value: None,
+            retry_after: None,
+            redirected: None,
+        };
+        Self::new("GET /v2/batches", fault)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_step_of_check_does_not_advise_to_check() {
-        let error = |status| {
-            let fault = Fault::Status {
-                status,
-                detail: None,
-                value: None,
-                retry_after: None,
-                redirected: None,
-            };
-            ServiceError::new("GET /v2/batches", fault)
-        };
+        let error = ServiceError::of_status;
         let (_, hint) = Failure::from(error(422)).into_texts();
         assert!(hint.contains("`trayscan check`"), "{hint}");
         for status in [400, 422, 404, 403, 503] {

@@ -39,3 +39,22 @@ pub(crate) use options::{Api, BothVersions, ClientOptions, Credentials, Version}
 pub(crate) use request::Response;
 pub(crate) use service::{PageRequest, Service, TokenResponse};
 pub(crate) use session::Session;
+
+/// Runs `work` on `runtime`, that of the command, and blocks this thread until it ends: for code that is not async.
+#[cfg(any(feature = "cloud", feature = "postgres"))]
+pub(crate) fn wait<T>(runtime: &tokio::runtime::Handle, work: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| runtime.block_on(work))
+}
+
+/// Runs a test, and ends it if it waits forever.
+#[cfg(test)]
+pub(crate) fn block_on<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let limit = std::time::Duration::from_secs(30);
+    runtime
+        .expect("a runtime")
+        .block_on(async { tokio::time::timeout(limit, test).await })
+        .expect("the test waits forever")
+}

@@ -22,6 +22,20 @@ pub(crate) struct ClientOptions {
 }
 
 impl ClientOptions {
+    /// One worker, no retries.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            api: Api::V2,
+            parallel: 1,
+            retries: 0,
+            retry_wait: Duration::ZERO,
+            timeout: Duration::from_secs(20),
+            ca_cert: None,
+            allow_http: false,
+        }
+    }
+
     pub(crate) fn retry_policy(&self) -> RetryPolicy {
         RetryPolicy {
             retries: self.retries,

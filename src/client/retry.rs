@@ -57,15 +57,16 @@ impl RetryPolicy {
     where
         F: Future<Output = Result<T, ServiceError>>,
     {
-        let mut attempts = self.attempts();
+        let mut failed = 0;
         loop {
-            let mut error = match attempt(attempts.failed + 1).await {
+            let mut error = match attempt(failed + 1).await {
                 Ok(value) => return Ok(value),
                 Err(error) if error.attempts > 0 => return Err(error),
                 Err(error) => error,
             };
-            let Some(wait) = attempts.fail(error.retry_hint(), &error) else {
-                error.attempts = attempts.failed;
+            failed += 1;
+            let Some(wait) = self.wait_after(failed, error.retry_hint(), &error) else {
+                error.attempts = failed;
                 return Err(error);
             };
             stats.retries.add(1);
@@ -76,12 +77,21 @@ impl RetryPolicy {
         }
     }
 
-    /// Begins to count attempts.
-    pub(crate) fn attempts(self) -> Attempts {
-        Attempts {
-            policy: self,
-            failed: 0,
-        }
+    /// Returns the wait after attempt number `failed` (from 1), and notes it; `None` if the error is final, which is so
+    /// without a hint.
+    pub(crate) fn wait_after(
+        &self,
+        failed: u32,
+        hint: Option<RetryHint>,
+        error: &dyn Display,
+    ) -> Option<Duration> {
+        let wait = self.wait(hint, failed, fastrand::f64())?;
+        terminal::note(&format!(
+            "{error}; trying again in {:.1} s ({failed} of {})",
+            wait.as_secs_f64(),
+            self.retries
+        ));
+        Some(wait)
     }
 
     /// Returns the wait before retry number `retry` (from 1); `None` if the error is final. `jitter` (0 to 1)
@@ -104,32 +114,6 @@ impl RetryPolicy {
     }
 }
 
-/// The failed attempts of one request.
-pub(crate) struct Attempts {
-    policy: RetryPolicy,
-    pub(crate) failed: u32,
-}
-
-impl Attempts {
-    /// Counts a failed attempt. Returns the wait before the next one, and notes it; `None` if the error is final, which
-    /// is so without a hint.
-    pub(crate) fn fail(
-        &mut self,
-        hint: Option<RetryHint>,
-        error: &dyn Display,
-    ) -> Option<Duration> {
-        self.failed += 1;
-        let wait = self.policy.wait(hint, self.failed, fastrand::f64())?;
-        terminal::note(&format!(
-            "{error}; trying again in {:.1} s ({} of {})",
-            wait.as_secs_f64(),
-            self.failed,
-            self.policy.retries
-        ));
-        Some(wait)
-    }
-}
-
 /// Parses `Retry-After`, in seconds or as a date. A date is one on the clock of the service, which `Date` shows.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
@@ -143,7 +127,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Returns the time on the service's clock, from the `Date` header.
-pub(super) fn service_clock(headers: &HeaderMap) -> Option<SystemTime> {
+pub(crate) fn service_clock(headers: &HeaderMap) -> Option<SystemTime> {
     http_date(headers, header::DATE)
 }
 
@@ -158,22 +142,23 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::client::block_on;
 
+    const NONE: Duration = Duration::ZERO;
     const POLICY: RetryPolicy = RetryPolicy {
         retries: 5,
         wait: Duration::from_secs(4),
     };
 
     fn status(status: u16, retry_after: Option<u64>) -> ServiceError {
-        let retry_after = retry_after.map(Duration::from_secs);
-        let fault = Fault::Status {
-            status,
-            detail: None,
-            value: None,
-            retry_after,
-            redirected: None,
-        };
-        ServiceError::new("GET /v2/batches", fault)
+        let mut error = ServiceError::of_status(status);
+        if let Fault::Status {
+            retry_after: wait, ..
+        } = &mut error.fault
+        {
+            *wait = retry_after.map(Duration::from_secs);
+        }
+        error
     }
 
     fn seconds(error: &ServiceError, retry: u32, jitter: f64) -> Option<f64> {
@@ -184,14 +169,8 @@ mod tests {
 
     #[test]
     fn only_these_statuses_are_retried() {
-        let again: Vec<u16> = (100..600)
-            .filter(|&code| {
-                POLICY
-                    .wait(status(code, None).retry_hint(), 1, 0.5)
-                    .is_some()
-            })
-            .collect();
-        assert_eq!(again, [429, 500, 502, 503, 504]);
+        let again = (100..600).filter(|&code| seconds(&status(code, None), 1, 0.5).is_some());
+        assert!(again.eq([429, 500, 502, 503, 504]));
     }
 
     #[test]
@@ -237,28 +216,17 @@ mod tests {
         assert_eq!(seconds(&status(503, Some(100_000)), 1, 0.5), Some(300.0));
     }
 
-    /// Runs attempts that end with `outcomes`, without waiting. Returns the result and the number of retries.
+    /// Runs attempts that end with `outcomes`. Returns the result and the number of retries.
     fn run(
-        retries: u32,
-        outcomes: Vec<Result<u32, ServiceError>>,
-    ) -> (Result<u32, ServiceError>, u64) {
-        run_with(Duration::ZERO, retries, outcomes)
-    }
-
-    fn run_with(
         wait: Duration,
         retries: u32,
         outcomes: Vec<Result<u32, ServiceError>>,
     ) -> (Result<u32, ServiceError>, u64) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .expect("a runtime");
         let stats = Stats::default();
         let outcomes = RefCell::new(outcomes.into_iter());
         let attempt = |_| async { outcomes.borrow_mut().next().expect("no more attempts") };
         let policy = RetryPolicy { retries, wait };
-        let result = runtime.block_on(policy.retry(&stats, attempt));
+        let result = block_on(policy.retry(&stats, attempt));
         assert!(outcomes.borrow_mut().next().is_none(), "too few attempts");
         (result, stats.retries.get())
     }
@@ -266,7 +234,7 @@ mod tests {
     #[test]
     fn a_request_is_sent_until_it_succeeds() {
         let cut = || Err(ServiceError::new("", Fault::CUT));
-        let (result, retries) = run(5, vec![cut(), Err(status(503, None)), Ok(7)]);
+        let (result, retries) = run(NONE, 5, vec![cut(), Err(status(503, None)), Ok(7)]);
         assert_eq!((result.expect("a value"), retries), (7, 2));
     }
 
@@ -274,24 +242,22 @@ mod tests {
     fn there_is_a_wait_before_a_retry() {
         let started = Instant::now();
         let wait = Duration::from_millis(40);
-        let (result, _) = run_with(wait, 1, vec![Err(status(503, None)), Ok(7)]);
+        let (result, _) = run(wait, 1, vec![Err(status(503, None)), Ok(7)]);
         assert_eq!(result.expect("a value"), 7);
         assert!(started.elapsed() >= wait.mul_f64(0.75));
     }
 
     #[test]
     fn the_last_error_counts_the_attempts() {
-        let (result, retries) = run(
-            2,
-            vec![
-                Err(status(503, None)),
-                Err(status(503, None)),
-                Err(status(500, None)),
-            ],
-        );
+        let outcomes = [503, 503, 500].map(|code| Err(status(code, None)));
+        let (result, retries) = run(NONE, 2, outcomes.into());
         let error = result.expect_err("no attempt succeeds");
         assert_eq!((error.attempts, error.status(), retries), (3, Some(500), 2));
-        let (result, retries) = run(2, vec![Err(status(503, None)), Err(status(404, None))]);
+        let (result, retries) = run(
+            NONE,
+            2,
+            vec![Err(status(503, None)), Err(status(404, None))],
+        );
         assert_eq!((result.expect_err("final").attempts, retries), (2, 1));
     }
 
@@ -301,7 +267,7 @@ mod tests {
             attempts: 4,
             ..ServiceError::new("POST /v2/auth", Fault::CUT)
         };
-        let (result, retries) = run(3, vec![Err(status(503, None)), Err(token)]);
+        let (result, retries) = run(NONE, 3, vec![Err(status(503, None)), Err(token)]);
         assert_eq!((result.expect_err("final").attempts, retries), (4, 1));
     }
 

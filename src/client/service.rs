@@ -8,7 +8,6 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::base_url::BaseUrl;
 use super::buffers::Buffers;
 use super::error::ServiceError;
 use super::options::{ClientOptions, Credentials, Version};
@@ -54,7 +53,7 @@ impl PageRequest {
 
 pub(crate) struct Service {
     http: Http,
-    credentials: Credentials,
+    pub(crate) credentials: Credentials,
 }
 
 impl Service {
@@ -75,17 +74,9 @@ impl Service {
         })
     }
 
-    pub(crate) fn base_url(&self) -> &BaseUrl {
-        &self.credentials.base_url
-    }
-
     /// Buffers for response bodies, to be recycled after use.
     pub(crate) fn buffers(&self) -> &Buffers {
         &self.http.buffers
-    }
-
-    pub(crate) fn credentials(&self) -> &Credentials {
-        &self.credentials
     }
 
     /// `POST /v1/auth` and `POST /v2/auth`.

@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
     use crate::batch::range::Range;
-    use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Fault};
+    use crate::client::{BaseUrl, ClientOptions, Credentials, Fault, block_on};
 
     /// A service that sends these responses, one per request, and a session with it.
     struct Scripted {
@@ -248,13 +248,13 @@ mod tests {
 
     impl Scripted {
         /// Each response is a status, or `token` with the token to send.
-        fn new(workers: usize, retries: u32, responses: &'static [&'static str]) -> Self {
+        fn new(workers: usize, retries: u32, responses: &'static str) -> Self {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             let address = listener.local_addr().expect("an address");
             let requests = Arc::new(parking_lot::Mutex::new(Vec::new()));
             let seen = Arc::clone(&requests);
             std::thread::spawn(move || {
-                for (stream, response) in listener.incoming().zip(responses) {
+                for (stream, response) in listener.incoming().zip(responses.split(", ")) {
                     let mut stream = stream.expect("a connection");
                     let head = read_request(&mut stream);
                     let path = head.split([' ', '?']).nth(1).unwrap_or_default().to_owned();
@@ -264,7 +264,7 @@ mod tests {
                     seen.lock().push(line);
                     let (status, body) = match response.strip_prefix("token ") {
                         Some(token) => ("200", format!("{{\"access_token\":\"{token}\"}}")),
-                        None => (*response, String::new()),
+                        None => (response, String::new()),
                     };
                     let length = body.len();
                     let response = format!(
@@ -274,13 +274,8 @@ mod tests {
                 }
             });
             let options = ClientOptions {
-                api: Api::Auto,
-                parallel: 1,
                 retries,
-                retry_wait: Duration::ZERO,
-                timeout: Duration::from_secs(5),
-                ca_cert: None,
-                allow_http: true,
+                ..ClientOptions::for_tests()
             };
             let credentials = Credentials {
                 base_url: BaseUrl::parse(&format!("http://{address}"), true).expect("a URL"),
@@ -335,162 +330,150 @@ mod tests {
         request
     }
 
-    fn run(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(test);
+    #[test]
+    fn a_token_that_is_refused_is_renewed_once() {
+        for (workers, retries, responses, failures, requests, renewals, allowed) in [
+            // Any refusal may mean a token that worked before.
+            (
+                1,
+                0,
+                "token a, 200, 422, token b, 200",
+                &[0, 0][..],
+                "auth, batches a, batches a, auth, batches b",
+                1,
+                1,
+            ),
+            // A new token does not help: later, it is not tried again.
+            (
+                1,
+                0,
+                "token a, 200, 422, token b, 422, 200, 422",
+                &[0, 422, 0, 422],
+                "auth, batches a, batches a, auth, batches b, batches b, batches b",
+                1,
+                1,
+            ),
+            // Nothing has worked with it so far.
+            (1, 0, "token a, 422", &[422], "auth, batches a", 0, 1),
+            // A refusal by 401 or 403 always means the token; twice in a row is final.
+            (
+                1,
+                3,
+                "token a, 401, token b, 403",
+                &[403],
+                "auth, batches a, auth, batches b",
+                1,
+                1,
+            ),
+            // A wait resets the number of refusals, and the 503 halves the limit.
+            (
+                4,
+                1,
+                "token a, 401, token b, 503, 401, token c, 200",
+                &[0],
+                "auth, batches a, auth, batches b, batches b, auth, batches c",
+                2,
+                2,
+            ),
+            // A token request was retried before.
+            (1, 1, "503, 500", &[500], "auth, auth", 0, 1),
+        ] {
+            let service = Scripted::new(workers, retries, responses);
+            for &status in failures {
+                let error = block_on(service.request(0)).err();
+                let found = error.as_ref().and_then(ServiceError::status);
+                assert_eq!(found.unwrap_or_default(), status, "{responses}");
+                let attempts = error.map_or(0, |error| error.attempts);
+                let expected = match status {
+                    0 => 0,
+                    500 => 2,
+                    _ => 1,
+                };
+                assert_eq!(attempts, expected, "{responses}");
+            }
+            assert_eq!(service.requests(), requests, "{responses}");
+            assert_eq!(service.session.stats.renewals.get(), renewals);
+            assert_eq!(service.session.limiter.allowed(), allowed);
+        }
     }
 
     #[test]
-    fn any_refusal_may_mean_a_token_that_worked_before() {
-        run(async {
-            let service = Scripted::new(1, 0, &["token a", "200", "422", "token b", "200", "410"]);
-            let answered = service.request(0).await;
-            assert_eq!(answered.expect("a page"), 0);
-            assert_eq!(service.request(0).await.expect("a page"), 1);
-            let requests = "auth, batches a, batches a, auth, batches b";
-            assert_eq!(service.requests(), requests);
-        });
-        // A new token does not help: later, it is not tried again.
-        run(async {
-            let responses = &["token a", "200", "422", "token b", "422", "200", "422"];
-            let service = Scripted::new(1, 0, responses);
-            service.request(0).await.expect("a page");
-            let error = service.request(0).await.expect_err("refused");
-            assert_eq!(error.status(), Some(422));
-            service.request(0).await.expect("a page");
-            service.request(0).await.expect_err("refused");
-            let requests = "auth, batches a, batches a, auth, batches b, batches b, batches b";
-            assert_eq!(service.requests(), requests);
-        });
-        // Another worker, whose request was refused as well, gets the new token, too.
-        run(async {
-            let responses = &["token a", "200", "498", "498", "token b", "200", "200"];
-            let service = Scripted::new(2, 0, responses);
+    fn another_worker_that_was_refused_gets_the_new_token() {
+        let responses = "token a, 200, 498, 498, token b, 200, 200";
+        let service = Scripted::new(2, 0, responses);
+        block_on(async {
             service.request(0).await.expect("a page");
             let (first, second) = tokio::join!(service.request(0), service.request(0));
             let pages = (first.expect("a page"), second.expect("a page"));
             assert_eq!(pages.0 + pages.1, 3);
-            let requests = "auth, batches a, batches a, batches a, auth, batches b, batches b";
+        });
+        let requests = "auth, batches a, batches a, batches a, auth, batches b, batches b";
+        assert_eq!(service.requests(), requests);
+    }
+
+    #[test]
+    fn a_token_is_requested_once_for_each_version() {
+        for (version, responses, requests) in [
+            (
+                Version::V2,
+                "token a, 200, 200",
+                "auth, batches a, batches a",
+            ),
+            (
+                Version::V1,
+                "token a, token b, 200, 200",
+                "/v1/auth, auth, batches b, batches b",
+            ),
+        ] {
+            let service = Scripted::new(1, 0, responses);
+            block_on(async {
+                let authenticated = service.session.authenticate(version).await;
+                authenticated.expect("a token");
+                assert_eq!(service.request(0).await.expect("a page"), 0);
+                assert_eq!(service.request(0).await.expect("a page"), 1);
+            });
             assert_eq!(service.requests(), requests);
-        });
-        // Nothing has worked with it so far.
-        run(async {
-            let service = Scripted::new(1, 0, &["token a", "422"]);
-            service.request(0).await.expect_err("refused");
-            assert_eq!(service.requests(), "auth, batches a");
-        });
-    }
-
-    #[test]
-    fn a_token_is_requested_once() {
-        run(async {
-            let service = Scripted::new(1, 0, &["token a", "200", "200"]);
-            service
-                .session
-                .authenticate(Version::V2)
-                .await
-                .expect("a token");
-            assert_eq!(service.request(0).await.expect("a page"), 0);
-            assert_eq!(service.request(0).await.expect("a page"), 1);
-            assert_eq!(service.requests(), "auth, batches a, batches a");
             assert_eq!(service.session.stats.renewals.get(), 0);
-        });
-    }
-
-    #[test]
-    fn a_token_refused_twice_in_a_row_is_final() {
-        run(async {
-            let service = Scripted::new(1, 3, &["token a", "401", "token b", "403"]);
-            let error = service.request(0).await.expect_err("refused");
-            assert_eq!((error.status(), error.attempts), (Some(403), 1));
-            assert_eq!(service.requests(), "auth, batches a, auth, batches b");
-            assert_eq!(service.session.stats.renewals.get(), 1);
-        });
-    }
-
-    #[test]
-    fn a_wait_resets_the_number_of_refusals() {
-        run(async {
-            let responses = &["token a", "401", "token b", "503", "401", "token c", "200"];
-            let service = Scripted::new(4, 1, responses);
-            service.request(0).await.expect("a page");
-            let expected = "auth, batches a, auth, batches b, batches b, auth, batches c";
-            assert_eq!(service.requests(), expected);
-            assert_eq!(service.session.limiter.allowed(), 2, "halved by the 503");
-        });
+        }
     }
 
     #[test]
     fn a_worker_among_others_gets_a_token_of_its_own() {
-        run(async {
-            let responses = &["token a", "401", "token b", "401", "token c", "200", "200"];
-            let service = Scripted::new(2, 0, responses);
-            let other = [
-                service.session.limiter.acquire().await,
-                service.session.limiter.acquire().await,
-            ];
-            drop(other);
+        let responses = "token a, 401, token b, 401, token c, 200, 200";
+        let service = Scripted::new(2, 0, responses);
+        block_on(async {
+            let limiter = &service.session.limiter;
+            drop((limiter.acquire().await, limiter.acquire().await));
             service.request(0).await.expect("a page");
             service.request(0).await.expect("a page");
-            let expected = "auth, batches a, auth, batches b, auth, batches c, batches b";
-            assert_eq!(service.requests(), expected, "the others keep theirs");
-            assert_eq!(service.session.stats.renewals.get(), 2);
         });
+        let expected = "auth, batches a, auth, batches b, auth, batches c, batches b";
+        assert_eq!(service.requests(), expected, "the others keep theirs");
+        assert_eq!(service.session.stats.renewals.get(), 2);
     }
 
     #[test]
     fn a_response_that_cannot_be_read_is_requested_again() {
-        run(async {
-            let service = Scripted::new(1, 2, &["token a", "200", "200", "200"]);
-            assert_eq!(service.request(2).await.expect("a page"), 2);
-            let service = Scripted::new(1, 1, &["token a", "200", "200"]);
-            let error = service.request(2).await.expect_err("broken");
-            assert_eq!(error.attempts, 2);
-        });
-    }
-
-    #[test]
-    fn a_token_request_that_fails_is_final() {
-        run(async {
-            let service = Scripted::new(1, 1, &["503", "500"]);
-            let error = service.request(0).await.expect_err("no token");
-            assert_eq!((error.status(), error.attempts), (Some(500), 2));
-            assert_eq!(service.requests(), "auth, auth");
-            assert_eq!(service.session.limiter.allowed(), 1);
-        });
+        let service = Scripted::new(1, 2, "token a, 200, 200, 200");
+        assert_eq!(block_on(service.request(2)).expect("a page"), 2);
+        let service = Scripted::new(1, 1, "token a, 200, 200");
+        let error = block_on(service.request(2)).expect_err("broken");
+        assert_eq!(error.attempts, 2);
     }
 
     #[test]
     fn a_token_that_expires_is_replaced() {
-        run(async {
-            let service = Scripted::new(1, 0, &["token b", "200"]);
+        let service = Scripted::new(1, 0, "token b, 200");
+        block_on(async {
             *service.session.token.lock().await = Some(Token {
                 secret: Secret::new("expiring-token"),
                 version: Version::V2,
                 renew_at: Some(Instant::now()),
             });
             service.request(0).await.expect("a page");
-            assert_eq!(service.requests(), "auth, batches b");
-            assert_eq!(service.session.stats.renewals.get(), 1);
         });
-    }
-
-    #[test]
-    fn a_token_of_another_version_is_replaced() {
-        run(async {
-            let service = Scripted::new(1, 0, &["token a", "token b", "200"]);
-            service
-                .session
-                .authenticate(Version::V1)
-                .await
-                .expect("a token");
-            service.request(0).await.expect("a page");
-            assert_eq!(service.requests(), "/v1/auth, auth, batches b");
-            assert_eq!(service.session.stats.renewals.get(), 0);
-        });
+        assert_eq!(service.requests(), "auth, batches b");
+        assert_eq!(service.session.stats.renewals.get(), 1);
     }
 
     #[test]

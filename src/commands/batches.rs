@@ -211,7 +211,7 @@ impl Received<'_> {
         let BatchPages::Service(pages) = &self.pages else {
             return format!("{range}, from {}", self.source.name());
         };
-        let version = pages.version();
+        let version = pages.version;
         let version = version.map_or_else(String::new, |version| format!("{version}, "));
         let requests = count(self.source.stats.requests.get(), "request", "requests");
         format!("{range}, {version}{requests}")

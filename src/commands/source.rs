@@ -78,7 +78,7 @@ impl BatchSource {
     /// Returns the URL of the service, or the path of the archive in quotes.
     pub(super) fn name(&self) -> String {
         match &self.origin {
-            BatchOrigin::Service(source) => source.service.base_url().to_string(),
+            BatchOrigin::Service(source) => source.service.credentials.base_url.to_string(),
             BatchOrigin::Archive(archive) => format!("`{}`", archive.path().display()),
         }
     }
@@ -86,7 +86,7 @@ impl BatchSource {
     /// Returns the URL of the service that the batches are from, also for an archive.
     pub(super) fn base_url(&self) -> Option<String> {
         match &self.origin {
-            BatchOrigin::Service(source) => Some(source.service.base_url().to_string()),
+            BatchOrigin::Service(source) => Some(source.service.credentials.base_url.to_string()),
             BatchOrigin::Archive(archive) => Some(archive.owner().ok()??.base_url),
         }
     }
@@ -270,7 +270,7 @@ impl PageSource for BatchPages<'_> {
 
     fn refetched(&self) -> u64 {
         match self {
-            Self::Service(pages) => pages.refetched(),
+            Self::Service(pages) => pages.refetched,
             Self::Archive(_) => 0,
         }
     }
@@ -280,7 +280,7 @@ impl BatchPages<'_> {
     /// Returns the API version in use; `None` for an archive, or if not known yet.
     pub(super) fn version(&self) -> Option<Version> {
         match self {
-            Self::Service(pages) => pages.version(),
+            Self::Service(pages) => pages.version,
             Self::Archive(_) => None,
         }
     }

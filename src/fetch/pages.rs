@@ -68,8 +68,8 @@ pub(crate) struct Pages {
     session: Arc<FetchSession>,
     options: FetchOptions,
     range: Range,
-    /// Known after the first page.
-    version: Option<Version>,
+    /// The version in use; `None` until it is known.
+    pub(crate) version: Option<Version>,
     started: bool,
     queue: WindowQueue,
     /// The space of the page returned last, which is still in use.
@@ -86,7 +86,7 @@ pub(crate) struct Pages {
     returned: u64,
     /// Batches received twice because they were requested twice: windows request the batches of the first
     /// page again, and a restart requests everything again.
-    refetched: u64,
+    pub(crate) refetched: u64,
     repeat_guard: Arc<RepeatGuard>,
     issues: DataIssues,
     fetched: Vec<FetchedWindow>,
@@ -185,7 +185,7 @@ impl Pages {
                     }
                 }
                 First::Finished(None) => {}
-                First::Pending if !self.queue.is_empty() => {
+                First::Pending if self.queue.len() > 0 => {
                     let step = self.queue.next_step().await;
                     self.handle(step);
                 }
@@ -227,16 +227,6 @@ impl Pages {
         self.session.recycle(page);
     }
 
-    /// Number of batches received twice because they were requested twice.
-    pub(crate) fn refetched(&self) -> u64 {
-        self.refetched
-    }
-
-    /// The version in use; `None` until it is known.
-    pub(crate) fn version(&self) -> Option<Version> {
-        self.version
-    }
-
     /// The windows fetched so far.
     pub(crate) fn fetched(&self) -> Vec<FetchedWindow> {
         let first = self.queue.first_totals().map(|(fetched, _)| fetched);
@@ -257,7 +247,7 @@ impl Pages {
 
     /// The window that could not be fetched; `None` if it is the whole range.
     pub(crate) fn failed(&self) -> Option<Range> {
-        self.queue.failed().filter(|window| *window != self.range)
+        self.queue.failed.filter(|window| *window != self.range)
     }
 
     /// Returns whether a cursor was received twice in one walk.
@@ -307,7 +297,7 @@ impl Pages {
     /// Starts windows, up to the allowed number.
     fn fill(&mut self) {
         // The first window must always run: the others may be waiting for it.
-        while self.queue.running() < self.max_running() || self.queue.waits_for_first() {
+        while self.queue.running < self.max_running() || self.queue.waits_for_first() {
             if self.start() {
                 continue;
             }
@@ -330,7 +320,7 @@ impl Pages {
     fn max_running(&self) -> usize {
         let allowed = self.session.client.limiter.allowed();
         match &self.planner {
-            Some(planner) if allowed > 1 => (allowed + 1).min(planner.max_walks()),
+            Some(planner) if allowed > 1 => (allowed + 1).min(planner.max_walks),
             _ => allowed,
         }
     }

@@ -34,8 +34,8 @@ pub(super) struct WindowPlanner {
     page: f64,
     /// Maximum number of pages in a window, given the page size.
     pages: f64,
-    /// Maximum number of windows to walk at the same time, given the page size.
-    max_walks: usize,
+    /// Maximum number of windows to walk at the same time, so that memory does not depend on the page size.
+    pub(super) max_walks: usize,
     /// Creation date of the first batch.
     first_second: i64,
     /// End of the windows planned so far.
@@ -117,11 +117,6 @@ impl WindowPlanner {
         let worthwhile = planner.density() * planner.left() >= MIN_PAGES * planner.page;
         // Batches of a single second do not prove an order.
         (ordered && first != last && seen.len() >= MIN_BATCHES && worthwhile).then_some(planner)
-    }
-
-    /// Returns how many windows may be walked at the same time, so that memory does not depend on the page size.
-    pub(super) fn max_walks(&self) -> usize {
-        self.max_walks
     }
 
     /// Returns the number of batches per second at the end of the planned windows.
@@ -431,7 +426,7 @@ mod tests {
 
     #[test]
     fn large_pages_are_received_a_few_at_a_time() {
-        let walks = |bytes| plan(100_000, bytes, 8, false).max_walks();
+        let walks = |bytes| plan(100_000, bytes, 8, false).max_walks;
         assert_eq!(walks(600_000), usize::MAX);
         assert_eq!(walks(1 << 20), usize::MAX);
         assert_eq!((walks(2 << 20), walks(3 << 20), walks(9 << 20)), (4, 2, 1));

@@ -29,9 +29,9 @@ pub(super) struct WindowQueue {
     steps: (mpsc::Sender<QueuedStep>, mpsc::Receiver<QueuedStep>),
     room: Arc<Room>,
     last_number: u64,
-    running: usize,
+    pub(super) running: usize,
     /// The window that could not be fetched.
-    failed: Option<Range>,
+    pub(super) failed: Option<Range>,
     /// Whether to walk only while the caller waits for a page.
     is_lazy: bool,
 }
@@ -113,21 +113,8 @@ impl WindowQueue {
         matches!(first.end, None | Some(Ok(Some(_)))).then_some((first.fetched, &first.issues))
     }
 
-    /// The window that could not be fetched.
-    pub(super) fn failed(&self) -> Option<Range> {
-        self.failed
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.windows.is_empty()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.windows.len()
-    }
-
-    pub(super) fn running(&self) -> usize {
-        self.running
     }
 
     /// Returns whether the first window has not been started yet.

@@ -283,7 +283,7 @@ pub(super) async fn with_retries<T>(
     policy: RetryPolicy,
     mut work: impl AsyncFnMut() -> Result<T, PgError>,
 ) -> Result<T, Failure> {
-    let mut attempts = policy.attempts();
+    let mut failed = 0;
     loop {
         let error = match work().await {
             Ok(done) => return Ok(done),
@@ -293,7 +293,8 @@ pub(super) async fn with_retries<T>(
         let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
         let message = format!("{}{cause}", error.failure);
         let hint = error.is_transient.then(RetryHint::default);
-        let Some(wait) = attempts.fail(hint, &message) else {
+        failed += 1;
+        let Some(wait) = policy.wait_after(failed, hint, &message) else {
             return Err(error.failure);
         };
         tokio::time::sleep(wait).await;
@@ -303,6 +304,7 @@ pub(super) async fn with_retries<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::block_on;
     use crate::postgres::tls;
     use std::io::{Read as _, Write as _};
     use std::net::{Ipv4Addr, TcpListener};
@@ -331,11 +333,8 @@ mod tests {
         if answer[answer.len() - 1] != 0 {
             config.channel_binding(ChannelBinding::Prefer);
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
         let tls = tls::connector(&address, None).expect("TLS");
-        let connected = runtime.expect("a runtime").block_on(config.connect(tls));
+        let connected = block_on(config.connect(tls));
         server.join().expect("the server ends");
         connecting(&address, &connected.err().expect("refused"))
     }

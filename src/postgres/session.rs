@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use tokio::runtime::Handle;
-use tokio::task::{JoinHandle, block_in_place};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::config::{ChannelBinding, Config, SslMode};
 use tokio_postgres::error::SqlState;
@@ -20,7 +20,7 @@ use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket, Statem
 use super::address::{Host, Security, TableAddress};
 use super::failure::{self, PgError};
 use super::tls;
-use crate::client::ClientOptions;
+use crate::client::{self, ClientOptions};
 use crate::error::{Failure, Kind};
 
 /// How long to wait for a session to close.
@@ -414,9 +414,9 @@ pub(super) fn milliseconds(duration: Duration) -> String {
     format!("{}ms", duration.min(LONGEST).as_millis())
 }
 
-/// Runs `work` on the runtime of the command, and blocks this thread until it ends.
+/// Runs `work`, and blocks this thread until it ends.
 pub(super) fn wait<T>(work: impl Future<Output = T>) -> T {
-    block_in_place(|| Handle::current().block_on(work))
+    client::wait(&Handle::current(), work)
 }
 
 /// Returns the value of a setting in `options`, such as `-c statement_timeout=5s`; the last one counts.

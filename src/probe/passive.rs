@@ -3,6 +3,7 @@
 
 use super::listing::batches;
 use super::prober::Prober;
+use super::response::lines;
 use super::sample::BatchSample;
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
@@ -20,7 +21,7 @@ fn rate_limits(prober: &Prober) -> TopicAnswer {
         "{responses} responses to sequential requests, {} of them 429",
         headers.too_many
     )];
-    let mut result = headers.limits();
+    let mut result = lines(&headers.limits);
     if headers.too_many > 0 {
         result.insert(0, format!("429 was returned {} times", headers.too_many));
     }
@@ -55,7 +56,7 @@ fn gzip(prober: &Prober) -> TopicAnswer {
 
 fn deprecation(prober: &Prober) -> TopicAnswer {
     let responses = prober.headers.borrow().responses[Version::V1];
-    let result = prober.headers.borrow().deprecations();
+    let result = lines(&prober.headers.borrow().deprecations);
     let result = match (responses, result.as_slice()) {
         (0, _) => Err("version 1 sent no response".to_owned()),
         (_, []) => Err("no response of version 1 has a Deprecation or Sunset header".to_owned()),

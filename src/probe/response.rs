@@ -88,8 +88,8 @@ pub(super) struct ResponseHeaders {
     pub(super) successes: BothVersions<u32>,
     /// The number of responses with status 429.
     pub(super) too_many: u32,
-    limits: HeaderValues,
-    deprecations: HeaderValues,
+    pub(super) limits: HeaderValues,
+    pub(super) deprecations: HeaderValues,
 }
 
 impl ResponseHeaders {
@@ -106,14 +106,6 @@ impl ResponseHeaders {
                 self.gzip[version] += u32::from(response.is_success());
             }
         }
-    }
-
-    pub(super) fn limits(&self) -> Vec<String> {
-        lines(&self.limits)
-    }
-
-    pub(super) fn deprecations(&self) -> Vec<String> {
-        lines(&self.deprecations)
     }
 }
 
@@ -153,7 +145,8 @@ fn keep(headers: &mut HeaderValues, name: &str, value: &str) {
         .or_insert_with(|| (value.clone(), value));
 }
 
-fn lines(headers: &HeaderValues) -> Vec<String> {
+/// Describes headers with their values.
+pub(super) fn lines(headers: &HeaderValues) -> Vec<String> {
     let headers = headers.iter();
     let lines = headers.map(|(name, (first, last))| {
         if first == last {

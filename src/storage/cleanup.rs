@@ -184,11 +184,8 @@ impl Cleanup {
         state.is_over = true;
         // Files before their folders. A failure cannot be handled here.
         for (number, item) in state.items.iter().rev() {
-            match item {
-                Item::File(path) => drop(fs::remove_file(path)),
-                Item::Folder(path) => drop(fs::remove_dir(path)),
-                Item::Upload(object) if object.is_committed() => {}
-                Item::Upload(object) => self.abort_upload(*number, object),
+            if !matches!(item, Item::Upload(object) if object.is_committed()) {
+                self.remove(*number, item);
             }
         }
         state
@@ -196,10 +193,16 @@ impl Cleanup {
             .retain(|_, item| matches!(item, Item::Upload(_)));
     }
 
-    /// Aborts an upload in the background. It stays registered until then.
-    fn abort_upload(&self, number: u64, object: &Arc<Object>) {
-        let cleanup = self.clone();
-        Arc::clone(object).abort(move || cleanup.forget(number));
+    /// Removes an item. An upload is aborted in the background, and stays registered until then.
+    fn remove(&self, number: u64, item: &Item) {
+        match item {
+            Item::File(path) => drop(fs::remove_file(path)),
+            Item::Folder(path) => drop(fs::remove_dir(path)),
+            Item::Upload(object) => {
+                let cleanup = self.clone();
+                Arc::clone(object).abort(move || cleanup.forget(number));
+            }
+        }
     }
 
     fn forget(&self, number: u64) {
@@ -262,12 +265,10 @@ impl Drop for Unpublished {
         };
         // Removing a file may take long. It stays registered until then, because a signal may end the program.
         drop(state);
-        match item {
-            Item::Upload(object) => return self.cleanup.abort_upload(self.number, &object),
-            Item::File(path) => drop(fs::remove_file(path)),
-            Item::Folder(path) => drop(fs::remove_dir(path)),
+        self.cleanup.remove(self.number, &item);
+        if !matches!(item, Item::Upload(_)) {
+            self.cleanup.forget(self.number);
         }
-        self.cleanup.forget(self.number);
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) async fn check_service(
     results: &mut CheckResults,
 ) -> anyhow::Result<Option<MissingVersions>> {
     let service = &source.service;
-    let credentials = service.credentials();
+    let credentials = &service.credentials;
     let [url_origin, id_origin] = origins;
     results.ok(
         "settings",
@@ -151,14 +151,14 @@ impl VersionCheck<'_> {
         let token = self.retry(|attempt| request_token(service, version, attempt));
         let token = match token.await {
             Err(error) if !self.connected && has_no_answer(&error) => {
-                report_no_connection(self.results, service.base_url(), error)?;
+                report_no_connection(self.results, &service.credentials.base_url, error)?;
                 return Ok(false);
             }
             token => token,
         };
         if !self.connected {
             self.connected = true;
-            report_connection(self.results, service.base_url())?;
+            report_connection(self.results, &service.credentials.base_url)?;
         }
         let token = match token {
             Ok(token) => token,

@@ -186,11 +186,11 @@ fn owner(source: &ServiceSource, args: &SyncArgs) -> Owner {
     let base_url = if args.service.sandbox {
         Owner::SANDBOX.to_owned()
     } else {
-        source.service.base_url().to_string()
+        source.service.credentials.base_url.to_string()
     };
     Owner {
         base_url,
-        client_id: source.service.credentials().client_id.clone(),
+        client_id: source.service.credentials.client_id.clone(),
     }
 }
 

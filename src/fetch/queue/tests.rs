@@ -8,7 +8,7 @@ use super::super::session::FetchSession;
 use super::super::step::WindowEnd;
 use super::super::walk::WalkOptions;
 use super::*;
-use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Service, Session, Version};
+use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Session, Version, block_on};
 use crate::error::Kind;
 use crate::secret::Secret;
 use crate::server::{self, ExpectedCredentials, ServerOptions, faults::Faults};
@@ -28,6 +28,11 @@ fn page(id: &str, walk: u64) -> DecodedPage {
     });
     decoded.issues.flawed = 1;
     decoded
+}
+
+/// Ends a window without issues.
+fn end(queue: &mut WindowQueue, number: u64) -> Option<(Range, u64)> {
+    queue.end(number, Ok(Some(DataIssues::default())))
 }
 
 /// Returns a queue of windows that are all running, with the numbers from 1 on.
@@ -62,18 +67,12 @@ fn take_all(queue: &mut WindowQueue) -> Vec<String> {
 #[test]
 fn pages_are_taken_in_window_order() {
     let mut queue = queue(3);
-    assert!(!queue.is_empty());
+    assert_eq!(queue.len(), 3);
     queue.add_page(3, page("c1", 3));
     queue.add_page(2, page("b1", 2));
-    assert_eq!(
-        queue.end(3, Ok(Some(DataIssues::default()))),
-        Some((range(2), 1))
-    );
-    assert_eq!(
-        queue.end(2, Ok(Some(DataIssues::default()))),
-        Some((range(1), 1))
-    );
-    assert_eq!(queue.running(), 1);
+    assert_eq!(end(&mut queue, 3), Some((range(2), 1)));
+    assert_eq!(end(&mut queue, 2), Some((range(1), 1)));
+    assert_eq!(queue.running, 1);
     assert!(take_all(&mut queue).is_empty(), "the first window has none");
     queue.add_page(1, page("a1", 1));
     queue.add_page(1, page("a2", 1));
@@ -82,13 +81,10 @@ fn pages_are_taken_in_window_order() {
         queue.first_totals().map(|(first, _)| first.batches),
         Some(2)
     );
-    assert_eq!(
-        queue.end(1, Ok(Some(DataIssues::default()))),
-        Some((range(0), 2))
-    );
+    assert_eq!(end(&mut queue, 1), Some((range(0), 2)));
     let expected = ["2 of 2", "b1", "1 of 1", "c1", "1 of 1"];
     assert_eq!(take_all(&mut queue), expected);
-    assert!(queue.is_empty());
+    assert_eq!(queue.len(), 0);
 }
 
 #[test]
@@ -97,10 +93,7 @@ fn a_walk_that_restarts_counts_from_its_start() {
     for (id, walk) in [("a1", 1), ("a2", 1), ("a1", 2), ("a2", 2), ("a3", 2)] {
         queue.add_page(1, page(id, walk));
     }
-    assert_eq!(
-        queue.end(1, Ok(Some(DataIssues::default()))),
-        Some((range(0), 5))
-    );
+    assert_eq!(end(&mut queue, 1), Some((range(0), 5)));
     assert_eq!(
         take_all(&mut queue).last().map(String::as_str),
         Some("3 of 3")
@@ -149,13 +142,13 @@ fn a_failure_is_reported_when_its_window_is_first() {
     let failure = Failure::new(Kind::Protocol, "no");
     assert_eq!(queue.end(2, Err(failure)), Some((range(1), 0)));
     assert!(queue.has_failed());
-    assert!(queue.failed().is_none());
+    assert!(queue.failed.is_none());
     assert!(take_all(&mut queue).is_empty());
-    assert!(queue.end(1, Ok(Some(DataIssues::default()))).is_some());
+    assert!(end(&mut queue, 1).is_some());
     let taken = take_all(&mut queue);
     assert_eq!(taken.len(), 2);
     assert!(taken[1].starts_with("failed: "), "{taken:?}");
-    assert_eq!(queue.failed(), Some(range(1)));
+    assert_eq!(queue.failed, Some(range(1)));
     assert!(!queue.has_failed());
 }
 
@@ -163,9 +156,9 @@ fn a_failure_is_reported_when_its_window_is_first() {
 fn steps_of_dropped_windows_are_ignored() {
     let mut queue = queue(2);
     queue.clear();
-    assert_eq!((queue.len(), queue.running()), (0, 0));
+    assert_eq!((queue.len(), queue.running), (0, 0));
     queue.add_page(1, page("a1", 1));
-    assert_eq!(queue.end(2, Ok(Some(DataIssues::default()))), None);
+    assert_eq!(end(&mut queue, 2), None);
     assert!(take_all(&mut queue).is_empty());
 }
 
@@ -189,7 +182,7 @@ fn has_space(queue: &WindowQueue, number: u64) -> bool {
 fn the_window_that_is_first_has_space() {
     let mut queue = queue(2);
     assert!(has_space(&queue, 1) && !has_space(&queue, 2));
-    assert!(queue.end(1, Ok(Some(DataIssues::default()))).is_some());
+    assert!(end(&mut queue, 1).is_some());
     assert!(!has_space(&queue, 2), "the end is not taken yet");
     assert_eq!(take_all(&mut queue), ["0 of 0"]);
     assert!(has_space(&queue, 2));
@@ -226,15 +219,7 @@ fn walk() -> Walk {
         client_id: "me".to_owned(),
         client_secret: Secret::new(secret),
     };
-    let options = ClientOptions {
-        api: Api::V2,
-        parallel: 1,
-        retries: 0,
-        retry_wait: Duration::ZERO,
-        timeout: Duration::from_secs(20),
-        ca_cert: None,
-        allow_http: false,
-    };
+    let options = ClientOptions::for_tests();
     let stats = Arc::new(Stats::default());
     let service = Service::new(credentials, &options, Arc::clone(&stats)).expect("a client");
     let client = Session::new(Arc::new(service), options.retry_policy(), stats, 1);
@@ -249,21 +234,9 @@ fn walk() -> Walk {
     Walk::new(options, Range::default(), WalkMode::Full)
 }
 
-/// Runs a test, and ends it if it waits forever.
-fn run_test(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
-        let result = tokio::time::timeout(Duration::from_secs(30), test).await;
-        result.expect("the test waits forever");
-    });
-}
-
 #[test]
 fn each_window_is_walked_by_a_task_until_its_end() {
-    run_test(async {
+    block_on(async {
         let mut queue = WindowQueue::new(1 << 20, false);
         queue.push(range(0), WalkMode::Full);
         queue.push(range(1), WalkMode::Full);
@@ -276,8 +249,8 @@ fn each_window_is_walked_by_a_task_until_its_end() {
         });
         assert_eq!(is_started, [true, true, false]);
         assert_eq!(windows, [range(0), range(1)]);
-        assert_eq!(queue.running(), 2);
-        while queue.running() > 0 {
+        assert_eq!(queue.running, 2);
+        while queue.running > 0 {
             let (number, step) = queue.next_step().await;
             match step {
                 WalkStep::Page(page) => {
@@ -294,13 +267,13 @@ fn each_window_is_walked_by_a_task_until_its_end() {
         assert!(queue.try_step().is_none(), "nothing follows the end");
         let taken = take_all(&mut queue);
         assert_eq!(taken.len(), 6, "two pages and an end each: {taken:?}");
-        assert!(queue.is_empty());
+        assert_eq!(queue.len(), 0);
     });
 }
 
 #[test]
 fn a_lazy_window_is_walked_only_while_the_caller_waits() {
-    run_test(async {
+    block_on(async {
         let mut queue = WindowQueue::new(0, true);
         queue.push(range(0), WalkMode::Lazy);
         assert!(queue.start(|_, _| walk()));
@@ -327,7 +300,7 @@ fn steps_that_have_arrived_are_returned_at_once() {
 #[test]
 #[should_panic(expected = "a bug in a walk")]
 fn a_panic_in_a_walk_is_passed_on() {
-    run_test(async {
+    block_on(async {
         let mut queue = queue(1);
         queue.tasks.spawn(async { panic!("a bug in a walk") });
         queue.next_step().await;

@@ -10,9 +10,9 @@ use object_store::{GetOptions, GetRange};
 
 use super::address::ObjectAddress;
 use super::error::StoreError;
-use super::requests;
 use super::store::Bucket;
 use crate::client::retry::RetryHint;
+use crate::client::wait;
 use crate::error::Failure;
 use crate::storage::Storage;
 use crate::storage::temp_file::TempFile;
@@ -35,9 +35,8 @@ pub(crate) fn download(address: &ObjectAddress, storage: &Storage) -> Result<Tem
         length: 0,
         tag: None,
     };
-    let (location, runtime) = (address.clone(), download.bucket.runtime.clone());
-    let fetched = requests::wait(&runtime, async move { download.fetch(&location).await });
-    match fetched.map_err(DownloadError::File).flatten() {
+    let runtime = download.bucket.runtime.clone();
+    match wait(&runtime, download.fetch(address)) {
         Ok(()) => Ok(scratch),
         Err(DownloadError::Request(error)) => Err(error.of_reading(address)),
         Err(DownloadError::File(error)) => Err(no_room(error)),
@@ -64,7 +63,7 @@ struct Download {
 impl Download {
     /// Downloads the whole object. After a lost connection, continues from the last byte received.
     async fn fetch(&mut self, address: &ObjectAddress) -> Result<(), DownloadError> {
-        let mut attempts = self.bucket.policy.attempts();
+        let mut failed = 0;
         loop {
             let before = self.length;
             let mut error = match self.fetch_rest().await {
@@ -72,7 +71,7 @@ impl Download {
                 ended => return ended,
             };
             if self.length > before {
-                attempts = self.bucket.policy.attempts();
+                failed = 0;
             }
             // The object was replaced in the meantime.
             let has_changed = before > 0 && error.is_there();
@@ -81,9 +80,10 @@ impl Download {
             }
             let hint = error.retry_hint();
             let hint = hint.or_else(|| has_changed.then(RetryHint::default));
-            let wait = attempts.fail(hint, &error.describe(address));
-            error.tries = attempts.failed;
-            let Some(wait) = wait else {
+            failed += 1;
+            error.tries = failed;
+            let policy = self.bucket.policy;
+            let Some(wait) = policy.wait_after(failed, hint, &error.describe(address)) else {
                 return Err(DownloadError::Request(error));
             };
             tokio::time::sleep(wait).await;

@@ -1,8 +1,7 @@
 //! Object storage: `s3://`, `gs://` and `az://` as destinations for exports, and as sources for `verify`.
 //!
 //! Start with [`ObjectAddress`], then [`Upload`]. All use of `object_store` is in this folder. That crate is
-//! asynchronous and the writers are not, so `requests.rs` makes all requests on the threads of the runtime, and
-//! the caller blocks until the result is there. A build without the feature `cloud` has `disabled.rs` instead.
+//! asynchronous and the writers are not, so the caller of a request blocks until the result is there. A build without the feature `cloud` has `disabled.rs` instead.
 
 // Addresses such as `s3://bucket/key`.
 mod address;

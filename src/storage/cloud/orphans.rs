@@ -19,6 +19,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::element;
 use super::requests::Span;
+use crate::client::retry::service_clock;
+use crate::secret::without_entities;
 
 /// The tolerance for the times of a store, which have no fractions of a second.
 const SLACK: Duration = Duration::from_secs(2);
@@ -135,9 +137,8 @@ fn failed<E: Error + Send + Sync + 'static>(error: E) -> object_store::Error {
 
 /// Returns how far the store's clock is ahead of ours, and how far behind.
 fn clock(headers: &HeaderMap) -> (Duration, Duration) {
-    let date = headers.get(header::DATE);
-    let date = date.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
-    let (ours, theirs) = (SystemTime::now(), date.unwrap_or_else(SystemTime::now));
+    let ours = SystemTime::now();
+    let theirs = service_clock(headers).unwrap_or(ours);
     (
         theirs.duration_since(ours).unwrap_or_default(),
         ours.duration_since(theirs).unwrap_or_default(),
@@ -159,16 +160,11 @@ fn parse_list(list: &str, key: &str) -> Vec<(String, SystemTime)> {
     let uploads = list.split("<Upload>").skip(1).filter_map(|upload| {
         let initiated = element(upload, "Initiated")?;
         let initiated = chrono::DateTime::parse_from_rfc3339(&initiated).ok()?;
-        let is_meant = element(upload, "Key").map(|key| unescaped(&key)).as_deref() == Some(key);
-        is_meant.then_some((unescaped(&element(upload, "UploadId")?), initiated.into()))
+        let is_meant = element(upload, "Key").is_some_and(|found| without_entities(&found) == key);
+        let id = without_entities(&element(upload, "UploadId")?);
+        is_meant.then_some((id, initiated.into()))
     });
     uploads.collect()
-}
-
-fn unescaped(text: &str) -> String {
-    let text = text.replace("&lt;", "<").replace("&gt;", ">");
-    let text = text.replace("&quot;", "\"").replace("&apos;", "'");
-    text.replace("&amp;", "&")
 }
 
 #[cfg(test)]

@@ -1,11 +1,8 @@
-//! Requests with retries as set by `--retries` and `--retry-wait`, on the runtime of the command.
+//! Requests with retries as set by `--retries` and `--retry-wait`.
 
-use std::io;
-use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
 use object_store::Error;
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::address::ObjectAddress;
@@ -37,7 +34,7 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     let mut uncertain = Vec::new();
-    let mut attempts = policy.attempts();
+    let mut failed = 0;
     loop {
         let began = SystemTime::now();
         let answered = tokio::select! {
@@ -52,8 +49,9 @@ where
             uncertain.push((began, SystemTime::now()));
         }
         let hint = error.retry_hint().filter(|_| !*stopped.borrow());
-        let wait = attempts.fail(hint, &error.describe(address));
-        error.tries = attempts.failed;
+        failed += 1;
+        let wait = policy.wait_after(failed, hint, &error.describe(address));
+        error.tries = failed;
         if let Some(wait) = wait {
             tokio::select! {
                 () = tokio::time::sleep(wait) => continue,
@@ -73,19 +71,4 @@ async fn stop(stopped: &watch::Sender<bool>, grace: Duration) {
         std::future::pending::<()>().await;
     }
     tokio::time::sleep(grace).await;
-}
-
-/// Runs `work` on `runtime`, and blocks until it is done. Only for threads that the runtime does not need.
-pub(super) fn wait<F>(runtime: &Handle, work: F) -> io::Result<F::Output>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    let (sender, receiver) = mpsc::sync_channel(1);
-    runtime.spawn(async move {
-        // There is no receiver if the run is over.
-        let _ = sender.send(work.await);
-    });
-    receiver
-        .recv()
-        .map_err(|_| io::Error::other("the request was cancelled"))
 }

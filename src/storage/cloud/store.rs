@@ -18,11 +18,11 @@ use tokio::sync::{Semaphore, watch};
 use super::address::{ObjectAddress, Provider};
 use super::credentials::{self, set};
 use super::orphans::{Signer, Uploads};
-use super::requests::{self, attempt};
+use super::requests::{Tried, attempt};
 use super::transport::Transport;
 use crate::client::certificates::{extra_roots, lacks_authorities, no_authorities};
 use crate::client::retry::RetryPolicy;
-use crate::client::{BaseUrl, ClientOptions};
+use crate::client::{BaseUrl, ClientOptions, wait};
 use crate::error::{Failure, Kind};
 use crate::text;
 
@@ -115,54 +115,43 @@ impl Cloud {
     /// Returns the sizes of the objects in the folder of `inside`, and below, by address.
     pub(crate) fn sizes(&self, inside: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
         let bucket = self.bucket(inside)?;
-        let runtime = bucket.runtime.clone();
-        let location = inside.clone();
-        let at = |key: &str| ObjectAddress {
-            key: key.to_owned(),
+        let at = |key: String| ObjectAddress {
+            key,
             ..inside.clone()
         };
-        let folder = inside.key.rsplit_once('/').map(|(folder, _)| at(folder));
-        let prefix = folder.map(|folder| folder.object_key()).transpose()?;
-        let listed = requests::wait(&runtime, async move {
-            let list = async || {
-                let objects = bucket.store.list(prefix.as_ref());
-                objects
-                    .map_ok(|object| {
-                        let address = ObjectAddress {
-                            key: object.location.to_string(),
-                            ..location.clone()
-                        };
-                        (address.to_string(), object.size)
-                    })
-                    .try_collect()
-                    .await
-            };
-            let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), list).await;
-            tried.result.map_err(|error| error.of_reading(&location))
-        });
-        listed.unwrap_or_else(|error| Err(cancelled(inside, error)))
+        let folder = inside.key.rsplit_once('/');
+        let folder = folder.map(|(folder, _)| at(folder.to_owned()).object_key());
+        let prefix = folder.transpose()?;
+        let list = || {
+            let objects = bucket.store.list(prefix.as_ref());
+            objects
+                .map_ok(|object| (at(object.location.to_string()).to_string(), object.size))
+                .try_collect()
+        };
+        let listed = bucket.request(inside, list).result;
+        listed.map_err(|error| error.of_reading(inside))
     }
 
     /// Removes the object at `address` if it exists.
     pub(crate) fn remove(&self, address: &ObjectAddress) -> Result<(), Failure> {
-        let bucket = self.bucket(address)?;
-        let runtime = bucket.runtime.clone();
-        let location = address.clone();
-        let key = address.object_key()?;
-        let removed = requests::wait(&runtime, async move {
-            let delete = || bucket.store.delete(&key);
-            let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), delete).await;
-            match tried.result {
-                Err(error) if !error.is_missing() => Err(error.of_writing(&location)),
-                _ => Ok(()),
-            }
-        });
-        removed.unwrap_or_else(|error| Err(cancelled(address, error)))
+        let (bucket, key) = (self.bucket(address)?, address.object_key()?);
+        match bucket.request(address, || bucket.store.delete(&key)).result {
+            Err(error) if !error.is_missing() => Err(error.of_writing(address)),
+            _ => Ok(()),
+        }
     }
 }
 
-fn cancelled(address: &ObjectAddress, error: std::io::Error) -> Failure {
-    Failure::from_output(&format!("`{address}`"), error)
+impl Bucket {
+    /// Sends a request about `address`, with retries, and blocks until it is answered.
+    fn request<T, F>(&self, address: &ObjectAddress, request: impl FnMut() -> F) -> Tried<T>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        let never = watch::Sender::new(false);
+        let tried = attempt(self.policy, address, &never, request);
+        wait(&self.runtime, tried)
+    }
 }
 
 type Opened = (Arc<dyn StoreClient>, Option<Uploads>);
@@ -319,16 +308,8 @@ fn options(
 impl Cloud {
     /// Returns access to `store` as the S3 bucket `name`.
     pub(super) fn with_bucket(name: &str, store: Arc<dyn StoreClient>, runtime: Handle) -> Self {
-        let cloud = Self::new(&ClientOptions {
-            api: crate::client::Api::Auto,
-            parallel: 1,
-            retries: 0,
-            retry_wait: std::time::Duration::ZERO,
-            timeout: std::time::Duration::from_secs(20),
-            ca_cert: None,
-            allow_http: false,
-        })
-        .expect("there are no certificates");
+        let cloud = Self::new(&ClientOptions::for_tests());
+        let cloud = cloud.expect("there are no certificates");
         let state = cloud.state().expect("the state");
         let bucket = Bucket {
             store,

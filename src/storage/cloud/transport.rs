@@ -124,7 +124,7 @@ impl Connection {
             let body = HttpResponseBody::new(body);
             return Ok(HttpResponse::from_parts(parts, body));
         }
-        let text = text(body).await.map_err(failed)?;
+        let text = text(body).await?;
         // A slow response may start with a success status and end with an error.
         if is_known && !String::from_utf8_lossy(&text).contains("<Error>") {
             return Ok(HttpResponse::from_parts(parts, text.into()));
@@ -191,12 +191,10 @@ fn failed(error: StoreError) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, error)
 }
 
-async fn text(mut body: Timed) -> Result<Bytes, StoreError> {
+async fn text(mut body: Timed) -> Result<Bytes, HttpError> {
     let mut text = Vec::new();
-    let mut body = Pin::new(&mut body);
     while text.len() < TEXT_LIMIT
-        && let Some(frame) =
-            std::future::poll_fn(|context| body.as_mut().poll_trouble(context)).await
+        && let Some(frame) = body.frame().await
     {
         text.extend_from_slice(&frame?.into_data().unwrap_or_default());
     }
@@ -212,32 +210,6 @@ struct Timed {
     method: Method,
 }
 
-impl Timed {
-    fn poll_trouble(
-        self: &mut Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
-        let (timeout, deadline) = (self.timeout, self.deadline);
-        match Pin::new(&mut self.body).poll_frame(context) {
-            Poll::Ready(frame) => {
-                let next = (Instant::now() + timeout).min(deadline);
-                self.idle.as_mut().reset(next);
-                Poll::Ready(match frame {
-                    Some(Err(error)) => Some(Err(
-                        StoreError::of_connection(error, timeout).of(&self.method)
-                    )),
-                    Some(Ok(frame)) => Some(Ok(frame)),
-                    None => None,
-                })
-            }
-            Poll::Pending => {
-                let late = self.idle.as_mut().poll(context);
-                late.map(|()| Some(Err(StoreError::timed_out(timeout).of(&self.method))))
-            }
-        }
-    }
-}
-
 impl Body for Timed {
     type Data = Bytes;
     type Error = HttpError;
@@ -246,8 +218,20 @@ impl Body for Timed {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        let frame = self.poll_trouble(context);
-        frame.map(|frame| frame.map(|frame| frame.map_err(failed)))
+        let (timeout, deadline) = (self.timeout, self.deadline);
+        let method = self.method.clone();
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(frame) => {
+                let next = (Instant::now() + timeout).min(deadline);
+                self.idle.as_mut().reset(next);
+                let error = |error| failed(StoreError::of_connection(error, timeout).of(&method));
+                Poll::Ready(frame.map(|frame| frame.map_err(error)))
+            }
+            Poll::Pending => {
+                let late = self.idle.as_mut().poll(context);
+                late.map(|()| Some(Err(failed(StoreError::timed_out(timeout).of(&method)))))
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {

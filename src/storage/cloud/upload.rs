@@ -13,8 +13,8 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::address::ObjectAddress;
 use super::object::{Object, ObjectContent};
-use super::requests;
 use super::store::PARTS_AT_ONCE;
+use crate::client::wait;
 use crate::error::{Failure, Kind};
 use crate::storage::Storage;
 use crate::storage::cleanup::{Cleanup, Unpublished};
@@ -54,7 +54,7 @@ impl Upload {
         let name = format!("`{address}`");
         let unpublished = storage.cleanup.begin_upload(&object);
         let unpublished = unpublished.map_err(|error| Failure::from_output(&name, error))?;
-        let mut upload = Self {
+        let upload = Self {
             object: Arc::clone(&object),
             name: name.clone(),
             unpublished,
@@ -65,7 +65,7 @@ impl Upload {
             replace: !no_clobber,
             local: None,
         };
-        let checked = upload.wait(async move {
+        wait(&object.bucket.runtime, async {
             if alone {
                 object.check().await?;
             }
@@ -73,17 +73,8 @@ impl Upload {
                 return Err(already_exists(&name));
             }
             Ok(())
-        });
-        checked.map_err(|error| upload.failure(error))??;
+        })?;
         Ok(upload)
-    }
-
-    /// Runs `work`, and blocks until it is done.
-    fn wait<F>(&self, work: F) -> io::Result<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        requests::wait(&self.object.bucket.runtime, work)
     }
 
     /// Sends the buffered bytes as one part; waits for a free slot.
@@ -96,10 +87,10 @@ impl Upload {
         let units = part.len().div_ceil(SMALLEST_PART).clamp(1, PARTS_AT_ONCE);
         let units = u32::try_from(units).unwrap_or(1);
         let slots = Arc::clone(&self.object.shared.part_slots);
-        let permit = self.wait(slots.acquire_many_owned(units))?;
-        let permit = permit.map_err(io::Error::other)?;
+        let runtime = &self.object.bucket.runtime;
+        let permit = wait(runtime, slots.acquire_many_owned(units)).map_err(io::Error::other)?;
         let (object, number) = (Arc::clone(&self.object), self.sent.len());
-        self.sent.push(self.object.bucket.runtime.spawn(async move {
+        self.sent.push(runtime.spawn(async move {
             let put = object.put(number, payload(part)).await;
             drop(permit);
             put
@@ -111,7 +102,7 @@ impl Upload {
     fn wait_for_parts(&mut self) -> io::Result<()> {
         self.seal()?;
         for part in std::mem::take(&mut self.sent) {
-            let part = self.wait(part)?.map_err(io::Error::other)?;
+            let part = wait(&self.object.bucket.runtime, part).map_err(io::Error::other)?;
             let stopped = || io::Error::other("the upload was stopped");
             self.uploaded.push(part.ok_or_else(stopped)?);
         }
@@ -135,12 +126,11 @@ impl Upload {
             };
             objects.push((Arc::clone(&upload.object), content, upload.replace));
         }
-        let Some(first) = uploads.first_mut() else {
+        let Some(first) = uploads.first() else {
             return Ok(());
         };
-        let cleanup = first.unpublished.cleanup().clone();
-        let published = first.wait(publish_all(objects, cleanup));
-        let (new, failure) = published.map_err(|error| first.failure(error))?;
+        let published = publish_all(objects, first.unpublished.cleanup());
+        let (new, failure) = wait(&first.object.bucket.runtime, published);
         for &index in &new {
             uploads[index].unpublished.published_object();
         }
@@ -274,7 +264,7 @@ fn named(uploads: &[&Upload]) -> String {
 /// of the new objects. After an error, no more are started.
 async fn publish_all(
     objects: Vec<(Arc<Object>, ObjectContent, bool)>,
-    cleanup: Cleanup,
+    cleanup: &Cleanup,
 ) -> (Vec<usize>, Option<Failure>) {
     let (mut new, mut failure) = (Vec::new(), None);
     let mut waiting = objects.into_iter().enumerate();
