@@ -199,12 +199,8 @@ mod tests {
             ("u:hunter2@a.example", "it must be a URL such as"),
         ] {
             let failure = BaseUrl::parse(text, false).expect_err(text);
-            assert_eq!(
-                failure.to_string(),
-                "the base URL does not start with https://"
-            );
-            let failure = anyhow::Error::new(failure);
-            let found = crate::error::hint_of(&failure).unwrap_or_default();
+            let (message, found) = failure.into_texts();
+            assert_eq!(message, "the base URL does not start with https://");
             assert!(found.starts_with(hint), "{found}");
         }
     }

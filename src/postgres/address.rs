@@ -541,12 +541,10 @@ mod tests {
             ),
         ] {
             let failure = parse(text, &[]).expect_err(text);
-            let kind = failure.kind;
-            let error = anyhow::Error::new(failure);
-            let said = format!("{error} {:?}", crate::error::hint_of(&error));
+            assert_eq!(failure.kind, Kind::Usage);
+            let said = format!("{:?}", failure.into_texts());
             assert!(said.contains(why), "{said}");
             assert!(!said.contains("hunter") && !said.contains("ter2"), "{said}");
-            assert_eq!(kind, Kind::Usage);
         }
     }
 

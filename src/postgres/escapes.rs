@@ -74,9 +74,11 @@ pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, &'static str
                 at += 6;
                 taken = at;
             }
-            other if is_escaped_backslash(other, &json[at..]) => {
+            // An escaped backslash, as `\\` or by its code.
+            other if other.map_or(json[at..].starts_with(r"\\"), |code| code == 0x5c) => {
                 let length = if other.is_some() { 6 } else { 2 };
-                if is_escape_after(&json[at + length..]) {
+                let rest = &json[at + length..];
+                if rest.starts_with(&ZERO[1..]) || rest.starts_with(&BACKSLASH[1..]) {
                     let text = escaped.get_or_insert_default();
                     text.push_str(&json[taken..at]);
                     text.push('\\');
@@ -96,16 +98,6 @@ pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, &'static str
         }
     }
     Ok(escaped.map(|text| text + &json[taken..]))
-}
-
-/// Returns whether a JSON escape, with this code or none, is a backslash.
-fn is_escaped_backslash(code: Option<u16>, rest: &str) -> bool {
-    code == Some(0x5c) || code.is_none() && rest.starts_with(r"\\")
-}
-
-/// Returns whether a backslash before `rest` is one of these escapes.
-fn is_escape_after(rest: &str) -> bool {
-    rest.starts_with(&ZERO[1..]) || rest.starts_with(&BACKSLASH[1..])
 }
 
 /// Decodes the escapes in JSON as PostgreSQL writes it, with each backslash doubled.

@@ -18,8 +18,8 @@ use crate::text;
 pub(super) struct PgError {
     pub(super) failure: Failure,
     pub(super) is_transient: bool,
-    /// The SQLSTATE, if the session continues.
-    code: Option<SqlState>,
+    /// The SQLSTATE, if the session continues: the server rejected a statement, so that it had no effect.
+    pub(super) code: Option<SqlState>,
 }
 
 impl PgError {
@@ -34,16 +34,6 @@ impl PgError {
     /// Returns whether the server rejected a statement with this code.
     pub(super) fn is(&self, code: &SqlState) -> bool {
         self.code.as_ref() == Some(code)
-    }
-
-    /// Returns whether another session has just created the same table.
-    pub(super) fn is_created_meanwhile(&self) -> bool {
-        self.is(&SqlState::UNIQUE_VIOLATION) || self.is(&SqlState::DUPLICATE_TABLE)
-    }
-
-    /// Returns whether the server rejected a statement, so that it had no effect.
-    pub(super) fn is_refusal(&self) -> bool {
-        self.code.is_some()
     }
 }
 

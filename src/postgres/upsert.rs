@@ -252,7 +252,9 @@ impl Upsert {
             })
             .await
             .map_err(|mut error| {
-                error.is_transient |= error.is_created_meanwhile();
+                // Another session has just created the same table.
+                error.is_transient |=
+                    error.is(&SqlState::UNIQUE_VIOLATION) || error.is(&SqlState::DUPLICATE_TABLE);
                 error
             })
     }
@@ -309,7 +311,7 @@ impl Upsert {
             return Ok(counts);
         };
         drop(session);
-        let outcome = if error.is_refusal() {
+        let outcome = if error.code.is_some() {
             Ok(CommitOutcome::Aborted)
         } else {
             terminal::note(&format!(

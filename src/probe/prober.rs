@@ -177,7 +177,9 @@ impl Prober {
                     ..
                 })
             );
-            if refused && request.has_own_token() && refused_token.is_none() {
+            // A token of the same version may have expired.
+            let is_own = request.bearer == Bearer::Of(request.page.version);
+            if refused && is_own && refused_token.is_none() {
                 refused_token = self.current[request.page.version].take();
                 continue;
             }
@@ -195,7 +197,7 @@ impl Prober {
     /// Sends a request with retries.
     async fn send_with_retries(&mut self, request: &ProbeRequest) -> Result<BatchList, NoBatches> {
         let token = match request.bearer {
-            Bearer::Of(version) => Some(self.token(version).await?),
+            Bearer::Of(version) => Some(self.token_reply(version).await?.response.access_token),
             Bearer::Missing => None,
             Bearer::Bad => Some(Secret::new("no-token-of-this-service")),
         };
@@ -284,12 +286,6 @@ impl Prober {
         }
     }
 
-    /// Returns the token of `version`, or requests one.
-    async fn token(&mut self, version: Version) -> Result<Secret, NoBatches> {
-        let token = self.token_reply(version).await?;
-        Ok(token.response.access_token)
-    }
-
     /// Returns the token of `version` with its response, or requests one.
     pub(super) async fn token_reply(&mut self, version: Version) -> Result<TokenReply, NoBatches> {
         match &self.current[version] {
@@ -303,7 +299,11 @@ impl Prober {
         let prober = &*self;
         let attempt = |number| async move {
             match prober.may_ask(version, Bearer::Of(version)) {
-                Ok(()) => prober.request_token_once(version, number).await.map(Ok),
+                Ok(()) => {
+                    let answer = prober.service.auth(version, number).await?;
+                    prober.headers.borrow_mut().record(version, &answer);
+                    Ok(Ok(TokenReply::new(version, answer.token().await?)))
+                }
                 Err(error) => Ok(Err(error)),
             }
         };
@@ -325,15 +325,5 @@ impl Prober {
         let reason = missing.reason().to_owned();
         self.missing[version] = Some(missing);
         Err(NoBatches::Lost(reason))
-    }
-
-    async fn request_token_once(
-        &self,
-        version: Version,
-        attempt: u32,
-    ) -> Result<TokenReply, ServiceError> {
-        let answer = self.service.auth(version, attempt).await?;
-        self.headers.borrow_mut().record(version, &answer);
-        Ok(TokenReply::new(version, answer.token().await?))
     }
 }

@@ -93,11 +93,6 @@ impl ProbeRequest {
         request
     }
 
-    /// Returns whether the token is of the same version, so that a refusal may mean that it has expired.
-    pub(super) fn has_own_token(&self) -> bool {
-        self.bearer == Bearer::Of(self.page.version)
-    }
-
     /// Describes the request, without secrets.
     pub(super) fn describe(&self) -> String {
         let page = &self.page;

@@ -1,7 +1,5 @@
 //! Questions about version 2: page size, order, and `next_token` (interface, sections 4, 7 and 8).
 
-use std::collections::BTreeSet;
-
 use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
 use super::request::{ALWAYS, NoBatches, ProbeRequest};
@@ -205,17 +203,16 @@ fn without_cursor(walk: &ProbeWalk) -> Vec<TopicAnswer> {
 /// Tries a cursor in several ways.
 struct CursorTrial<'a> {
     prober: &'a mut Prober,
-    /// The request that returned the cursor, and the identifiers of its page.
-    first: ProbeRequest,
-    first_ids: BTreeSet<String>,
-    /// The pages that the cursor returned.
-    pages: Vec<BatchList>,
+    /// The request that returned the cursor, and its page.
+    first: &'a ProbeRequest,
+    page: &'a BatchList,
+    /// The first page that the cursor returned.
+    second: Option<BatchList>,
 }
 
 /// The result of using a cursor.
 enum CursorUse {
-    /// Accepted, with the identifiers of the page.
-    Accepted(BTreeSet<String>),
+    Accepted(BatchList),
     Refused(u16),
 }
 
@@ -228,15 +225,15 @@ async fn probe_cursor(
 ) -> (Vec<TopicAnswer>, Option<BatchList>) {
     let mut trial = CursorTrial {
         prober,
-        first: first.clone(),
-        first_ids: owned_ids(page),
-        pages: Vec::new(),
+        first,
+        page,
+        second: None,
     };
     let (dates, twice) = match trial.run(cursor).await {
         Ok(result) => result,
         Err(reason) => (Err(reason.clone()), Err(reason)),
     };
-    let second = trial.pages.into_iter().next();
+    let second = trial.second;
     let dates = prober.answer(Topic::DatesWithCursor, dates);
     let twice = TopicAnswer::new(Topic::CursorTwice, twice, dates.evidence.clone());
     (vec![dates, twice], second)
@@ -253,10 +250,16 @@ impl CursorTrial<'_> {
         let with = self.try_out(cursor, true).await?;
         let without = self.try_out(cursor, false).await?;
         match (with, without) {
-            (CursorUse::Accepted(with), CursorUse::Accepted(without)) if with == without => {
+            (CursorUse::Accepted(with), CursorUse::Accepted(without))
+                if with.ids() == without.ids() =>
+            {
                 Ok((Ok(MAY.to_owned()), Ok(YES.to_owned())))
             }
-            (CursorUse::Accepted(with), CursorUse::Accepted(_)) if with == self.first_ids => {
+            (CursorUse::Accepted(with), CursorUse::Accepted(without))
+                if with.ids() == self.page.ids() =>
+            {
+                // The first page again is not the second.
+                self.second = Some(without);
                 self.starts_anew(cursor).await
             }
             (CursorUse::Accepted(_), CursorUse::Accepted(_)) => {
@@ -291,8 +294,6 @@ impl CursorTrial<'_> {
     /// The cursor returned the first page again with dates, and another page without them.
     async fn starts_anew(&mut self, cursor: &Secret) -> Result<CursorAnswers, String> {
         self.prober.dates_with_cursor = false;
-        // The first page again is not the second.
-        self.pages.remove(0);
         let twice = match self.try_out(cursor, false).await? {
             CursorUse::Accepted(_) => YES.to_owned(),
             CursorUse::Refused(status) => format!("no: {status} the second time"),
@@ -349,9 +350,8 @@ impl CursorTrial<'_> {
     async fn try_out(&mut self, cursor: &Secret, with_dates: bool) -> Result<CursorUse, String> {
         match self.prober.send(&self.first.page(cursor, with_dates)).await {
             Ok(page) => {
-                let ids = owned_ids(&page);
-                self.pages.push(page);
-                Ok(CursorUse::Accepted(ids))
+                self.second.get_or_insert_with(|| page.clone());
+                Ok(CursorUse::Accepted(page))
             }
             Err(error) => error
                 .refusal()
@@ -361,7 +361,7 @@ impl CursorTrial<'_> {
 
     /// Returns an unused cursor.
     async fn fresh(&mut self) -> Result<Secret, String> {
-        let page = self.prober.send(&self.first).await?;
+        let page = self.prober.send(self.first).await?;
         let no_cursor = "the first page had no next_token the second time";
         Ok(page.next.ok_or(no_cursor)?)
     }
@@ -371,10 +371,6 @@ const MAY: &str = "optional: the same page is returned with and without them";
 const MUST: &str = "required: without them, other batches are returned";
 const ANEW: &str = "not allowed: with them, the first page is returned again";
 const YES: &str = "yes: the same page is returned again";
-
-fn owned_ids(page: &BatchList) -> BTreeSet<String> {
-    page.ids().into_iter().map(String::from).collect()
-}
 
 /// Checks the answer that dates are optional with a cursor. The range of the first requests has all batches, so a
 /// service that forgets it returns the same pages. A range that leaves some batches out shows the difference.

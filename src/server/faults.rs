@@ -360,8 +360,7 @@ mod tests {
         assert!(message("retry-after:1s").contains("needs one of the faults 503"));
         assert!(message("shuffle:1").contains("takes no value"));
         let failure = Faults::parse(&["shufle".to_owned()]).expect_err("misspelt");
-        let failure = anyhow::Error::from(failure);
-        let hint = crate::error::hint_of(&failure).expect("a hint");
+        let (_, hint) = failure.into_texts();
         assert!(hint.starts_with("did you mean `shuffle`? available faults: 503:P"));
         assert!(message("latency:50").contains("a number with a unit"));
         assert!(message("cursor-expiry:1").contains("at least 2"));

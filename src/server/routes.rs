@@ -19,7 +19,7 @@ use super::faults::Faults;
 use super::response::{Invalid, ServerResponse};
 use super::rng::{Draw, RequestRng, mix_bytes};
 use super::store::DataStore;
-use super::throttle::{Throttle, ThrottledStream};
+use super::throttle::Throttle;
 use super::{gzip, query};
 
 /// The maximum size of a form, in bytes. It has three fields.
@@ -44,11 +44,13 @@ pub(super) struct ServerState {
     batches: BatchHandler,
     store: DataStore,
     rng: RequestRng,
-    throttle: Option<Arc<Throttle>>,
+    /// Limits the bandwidth of all bodies.
+    pub(super) throttle: Option<Arc<Throttle>>,
     /// Limits the batches requests that are served at a time. `None` if there is no limit.
     permits: Option<Arc<Semaphore>>,
     local_only: bool,
-    answered: AtomicU64,
+    /// The number of requests answered so far.
+    pub(super) answered: AtomicU64,
 }
 
 /// The four endpoints of the interface.
@@ -124,19 +126,9 @@ impl ServerState {
         })
     }
 
-    /// Returns the number of requests answered so far.
-    pub(super) fn answered(&self) -> u64 {
-        self.answered.load(Ordering::Relaxed)
-    }
-
     /// Returns whether the server's clock is not shifted.
     pub(super) fn is_on_time(&self) -> bool {
         self.batches.faults.clock.is_none()
-    }
-
-    /// Returns the stream for the next body if the bandwidth is limited.
-    pub(super) fn throttled_stream(&self) -> Option<ThrottledStream> {
-        self.throttle.as_ref().map(ThrottledStream::new)
     }
 
     /// Responds to one request. If a fault cuts the response off, also returns how the connection ends.

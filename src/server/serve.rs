@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -75,7 +76,7 @@ pub(crate) async fn run(
     let server = Arc::new(ServerState::new(store.into(), options, local_only)?);
     let cut_off = accept_all(listener, &server, shutdown).await;
     Ok(Served {
-        answered: server.answered(),
+        answered: server.answered.load(Ordering::Relaxed),
         cut_off,
     })
 }
@@ -92,7 +93,7 @@ async fn accept_all(
     let mut waiting = None;
     loop {
         if let Some(stream) = waiting.take() {
-            if connections.make_room() {
+            if connections.open.len() < MAX_CONNECTIONS || connections.evict() {
                 connections.open(stream, server, closing.subscribe());
             } else {
                 waiting = Some(stream);
@@ -103,7 +104,12 @@ async fn accept_all(
             Some(ended) = connections.tasks.join_next() => connections.forget(ended),
             accepted = listener.accept(), if waiting.is_none() => match accepted {
                 Ok((stream, _)) => waiting = Some(stream),
-                Err(error) => connections.accept_failed(&error).await,
+                Err(error) => {
+                    log::debug!("cannot accept a connection: {error}");
+                    // If file descriptors ran out, closing an inactive connection frees one.
+                    connections.evict();
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
             },
             // All connections are busy; try again soon.
             () = tokio::time::sleep(RETRY_DELAY), if waiting.is_some() => {}
@@ -144,11 +150,6 @@ impl Connections {
         }
     }
 
-    /// Makes room for one more connection. Returns false if all are busy.
-    fn make_room(&mut self) -> bool {
-        self.open.len() < MAX_CONNECTIONS || self.evict()
-    }
-
     /// Closes the oldest inactive connection of the larger group: silent or idle. Returns false if there
     /// is none.
     ///
@@ -169,13 +170,6 @@ impl Connections {
         let oldest = oldest.map(|(number, _)| *number);
         let ended = oldest.and_then(|number| self.open.remove(&number));
         ended.map(|(_, task)| task.abort()).is_some()
-    }
-
-    /// Handles a failed accept. If file descriptors ran out, closing an inactive connection frees one.
-    async fn accept_failed(&mut self, error: &io::Error) {
-        log::debug!("cannot accept a connection: {error}");
-        self.evict();
-        tokio::time::sleep(RETRY_DELAY).await;
     }
 
     /// Waits for open requests, up to [`DRAIN_TIMEOUT`]. Returns how many connections are open after that.
@@ -220,7 +214,7 @@ async fn connection(
             }
             let track = |body| TrackedBody {
                 body,
-                throttled: server.throttled_stream(),
+                throttled: server.throttle.as_ref().map(ThrottledStream::new),
                 state: Arc::clone(state),
             };
             Ok::<_, Infallible>(response.into_response().map(track))

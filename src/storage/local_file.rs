@@ -201,7 +201,6 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::error::hint_of;
 
     /// A folder, and files that are being written to it.
     struct Fixture {
@@ -311,8 +310,7 @@ mod tests {
         let failure = file.prepare().expect_err("there is one");
         assert_eq!(failure.to_string(), expected);
         let failure = LocalFile::commit(vec![file]).expect_err("there is one");
-        assert_eq!(failure.to_string(), expected);
-        assert_eq!(hint_of(&failure.into()), None);
+        assert_eq!(failure.into_texts(), (expected.to_owned(), String::new()));
         assert_eq!(fixture.files(), ["a: other"]);
     }
 
@@ -322,9 +320,9 @@ mod tests {
         let files = ["a", "b", "c"].map(|name| fixture.sealed(name, true));
         fs::create_dir(fixture.path("b")).expect("a folder in the way");
         let failure = LocalFile::commit(files.into()).expect_err("a folder");
-        assert_eq!(failure.to_string(), "cannot write to `b`");
-        let hint = hint_of(&failure.into()).map(str::to_owned);
-        assert_eq!(hint.as_deref(), Some("1 of 3 files were already replaced"));
+        let (message, hint) = failure.into_texts();
+        assert_eq!(message, "cannot write to `b`");
+        assert_eq!(hint, "1 of 3 files were already replaced");
         assert_eq!(fixture.files(), ["a: new", "b: "]);
     }
 

@@ -26,7 +26,8 @@ pub(crate) struct EncodedOutput {
     buffer: BufWriter<HashingWriter>,
     /// `None` if the output is not compressed.
     compressor: Option<Compressor>,
-    live: bool,
+    /// Whether a reader may be waiting for the output.
+    pub(crate) live: bool,
     /// A format writes the file itself, and not sequentially.
     is_written_by_path: bool,
 }
@@ -190,11 +191,6 @@ impl EncodedOutput {
         if self.compressor.is_none() {
             self.hashing().target.escape_on_terminal(escapes);
         }
-    }
-
-    /// Returns whether a reader may be waiting for the output.
-    pub(crate) fn is_live(&self) -> bool {
-        self.live
     }
 
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> Result<(), Failure> {

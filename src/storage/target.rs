@@ -224,7 +224,6 @@ mod tests {
 
     use super::super::sqlite::ARCHIVE_ID;
     use super::*;
-    use crate::error::hint_of;
 
     fn open(path: &Path, no_clobber: bool) -> Result<OutputTarget, Failure> {
         let location = Location::File(path.to_owned());
@@ -237,9 +236,7 @@ mod tests {
             panic!("{} can be written", path.display());
         };
         assert_eq!(failure.kind, Kind::Output);
-        let error = anyhow::Error::new(failure);
-        let hint = hint_of(&error).unwrap_or_default().to_owned();
-        (error.to_string(), hint)
+        failure.into_texts()
     }
 
     #[test]
@@ -284,18 +281,28 @@ mod tests {
 
     #[test]
     fn without_permission_the_hint_names_the_folder() {
-        let error = io::ErrorKind::PermissionDenied.into();
-        let failure = cannot_write("`a`", Path::new("a"), error);
-        assert_eq!(failure.to_string(), "cannot write to `a`");
-        let error = anyhow::Error::new(failure);
-        let hint = hint_of(&error).unwrap_or_default();
-        assert!(hint.starts_with("you need write permission for the folder `.`"));
-        let error = io::ErrorKind::NotFound.into();
-        let error = anyhow::Error::new(cannot_write("`a`", Path::new("~/a"), error));
-        assert!(hint_of(&error).is_some_and(|hint| hint.contains("does not expand `~`")));
-        let error = io::ErrorKind::NotFound.into();
-        let error = anyhow::Error::new(cannot_write("`a`", Path::new("a"), error));
-        assert_eq!(hint_of(&error), Some("choose another location with `-o`"));
+        for (path, kind, expected) in [
+            (
+                "a",
+                io::ErrorKind::PermissionDenied,
+                "you need write permission for the folder `.`",
+            ),
+            (
+                "~/a",
+                io::ErrorKind::NotFound,
+                "the shell does not expand `~`",
+            ),
+            (
+                "a",
+                io::ErrorKind::NotFound,
+                "choose another location with `-o`",
+            ),
+        ] {
+            let failure = cannot_write("`a`", Path::new(path), kind.into());
+            let (message, hint) = failure.into_texts();
+            assert_eq!(message, "cannot write to `a`");
+            assert!(hint.starts_with(expected), "{hint}");
+        }
     }
 
     #[test]

@@ -159,7 +159,6 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::error::{hint_of, kind_of};
 
     /// What arrived at the other end of a stream. `!` stands for a flush.
     #[derive(Clone, Default)]
@@ -270,10 +269,10 @@ mod tests {
             (io::ErrorKind::PermissionDenied, "write elsewhere with `-o`"),
         ] {
             let mut stream = Arrived::default().stream(false);
-            let error = anyhow::Error::new(stream.failure(kind.into()));
-            assert_eq!(kind_of(&error), Kind::Output);
-            assert_eq!(error.to_string(), "cannot write to a stream");
-            let found = hint_of(&error).unwrap_or_default();
+            let failure = stream.failure(kind.into());
+            assert_eq!(failure.kind, Kind::Output);
+            let (message, found) = failure.into_texts();
+            assert_eq!(message, "cannot write to a stream");
             assert!(found.starts_with(hint), "{kind:?}: {found}");
         }
     }

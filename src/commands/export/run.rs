@@ -260,7 +260,7 @@ impl OpenOutputs {
             if manifest.is_some() {
                 output = output.hashed();
             }
-            let (live, place) = (output.is_live(), destination.place.clone());
+            let (live, place) = (output.live, destination.place.clone());
             let writer = make_writer(output)?;
             let one = ExportSink::One {
                 writer,

@@ -144,11 +144,9 @@ mod tests {
     fn a_build_without_object_storage_says_how_to_get_it() {
         for text in ["s3://b/a.csv", "gs://b/a.csv", "az://b/a.csv"] {
             let failure = ObjectAddress::parse(Path::new(text)).expect_err(text);
-            let failure = anyhow::Error::new(failure);
-            assert_eq!(crate::error::kind_of(&failure), Kind::Usage);
-            let message = failure.to_string();
+            assert_eq!(failure.kind, Kind::Usage);
+            let (message, hint) = failure.into_texts();
             assert!(message.contains("this build of trayscan does not support object storage"));
-            let hint = crate::error::hint_of(&failure).unwrap_or_default();
             assert!(hint.contains("--features cloud"), "{hint}");
         }
         for text in ["a.csv", "s3:/b/a.csv", "./s3://b/a.csv", "-", "S3/a.csv"] {

@@ -46,10 +46,10 @@ pub(crate) struct Object {
     requests: RwLock<()>,
     stopped: watch::Sender<bool>,
     committed: AtomicBool,
-    /// Whether it was published could not be determined.
-    is_unknown: AtomicBool,
+    /// Whether it was published could not be determined, because a response was lost.
+    pub(super) is_unknown: AtomicBool,
     /// The error of the first part that failed.
-    failed: Mutex<Option<Failure>>,
+    pub(super) failed: Mutex<Option<Failure>>,
 }
 
 impl Object {
@@ -329,22 +329,8 @@ impl Object {
         })
     }
 
-    /// Returns whether it is unknown if the object was published, because a response was lost.
-    pub(super) fn is_unknown(&self) -> bool {
-        self.is_unknown.load(Ordering::Relaxed)
-    }
-
     fn appeared(&self) -> Failure {
         created_meanwhile(&format!("`{}`", self.address))
-    }
-
-    pub(super) fn has_failed(&self) -> bool {
-        self.failed.lock().is_some()
-    }
-
-    /// Takes the error of a part that failed.
-    pub(super) fn take_failure(&self) -> Option<Failure> {
-        self.failed.lock().take()
     }
 
     /// Marks the object as about to be published.

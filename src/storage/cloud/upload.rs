@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use object_store::PutPayload;
@@ -79,7 +80,7 @@ impl Upload {
 
     /// Sends the buffered bytes as one part; waits for a free slot.
     fn send(&mut self) -> io::Result<()> {
-        if self.object.has_failed() {
+        if self.object.failed.lock().is_some() {
             return Err(io::Error::other("a part was not uploaded"));
         }
         let part = std::mem::take(&mut self.buffer);
@@ -141,7 +142,8 @@ impl Upload {
             return Err(failure);
         }
         let new: Vec<_> = new.iter().map(|&index| &uploads[index]).collect();
-        let unknown = uploads.iter().filter(|upload| upload.object.is_unknown());
+        let is_unknown = |upload: &&Self| upload.object.is_unknown.load(Ordering::Relaxed);
+        let unknown = uploads.iter().filter(is_unknown);
         let unknown: Vec<_> = unknown.collect();
         let message = format!("{failure}; {}", describe_new(&new, &unknown, uploads.len()));
         Err(failure.with_message(message))
@@ -198,7 +200,7 @@ impl Transaction for Upload {
 
     /// Returns the error of the part that failed, if one did.
     fn failure(&mut self, error: io::Error) -> Failure {
-        let failed = self.object.take_failure();
+        let failed = self.object.failed.lock().take();
         failed.unwrap_or_else(|| Failure::from_output(&self.name, error))
     }
 }
