@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::Type;
 
 use super::failure::{self, PgError};
-use super::session::{Limit, Parameter, PgSession, milliseconds};
+use super::session::{Limit, PgSession, milliseconds};
 use crate::error::{Failure, Kind};
 use crate::terminal;
 
@@ -142,9 +141,9 @@ impl<'a> Locks<'a> {
         );
         let doing = "look for the holder of a lock";
         let session = self.session;
-        let parameters: &[Parameter<'_>] = &[(&self.table, Type::TEXT)];
-        let rows = session.rows(doing, Limit::Short, &statement, parameters);
-        let rows = rows.await?;
+        let rows = session
+            .rows(doing, Limit::Short, &statement, &[self.table])
+            .await?;
         let holders: Result<Vec<&str>, _> = rows.iter().map(|row| row.try_get(0)).collect();
         let address = &session.connector.address;
         let holders = holders.map_err(|error| failure::of(address, doing, &error))?;

@@ -36,9 +36,6 @@ const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 /// How many names to try for a prepared statement.
 const MAX_NAMES: u32 = 1000;
 
-/// A parameter of a statement, and its type.
-pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
-
 /// How long a response may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
@@ -231,8 +228,9 @@ impl PgSession {
              and (name <> 'client_connection_check_interval' or version() like '%linux%')",
             values.join(", ")
         );
-        let set = self.rows("begin", Limit::Short, &statement, &[]);
-        set.await.map(drop)
+        self.rows("begin", Limit::Short, &statement, &[])
+            .await
+            .map(drop)
     }
 
     pub(super) async fn commit(&self) -> Result<(), PgError> {
@@ -243,9 +241,9 @@ impl PgSession {
     /// Changes a setting until the transaction ends or is rolled back to a savepoint.
     pub(super) async fn set(&self, name: &str, value: &str) -> Result<(), PgError> {
         let statement = "select set_config($1, $2, true)";
-        let parameters: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&value, Type::TEXT)];
-        let set = self.rows("begin", Limit::Short, statement, &parameters);
-        set.await.map(drop)
+        self.rows("begin", Limit::Short, statement, &[name, value])
+            .await
+            .map(drop)
     }
 
     /// Runs a statement without a result.
@@ -259,15 +257,17 @@ impl PgSession {
             .await
     }
 
-    /// Runs a query.
+    /// Runs a query whose parameters are texts.
     pub(super) async fn rows(
         &self,
         doing: &'static str,
         limit: Limit,
         statement: &str,
-        parameters: &[Parameter<'_>],
+        parameters: &[&str],
     ) -> Result<Vec<Row>, PgError> {
-        let query = self.client.query_typed(statement, parameters);
+        let typed = |text| (text as &(dyn ToSql + Sync), Type::TEXT);
+        let parameters: Vec<_> = parameters.iter().map(typed).collect();
+        let query = self.client.query_typed(statement, &parameters);
         self.within(doing, limit, query).await
     }
 
@@ -283,13 +283,8 @@ impl PgSession {
     }
 
     /// Runs a statement that changes rows, and returns their number.
-    pub(super) async fn write(
-        &self,
-        doing: &'static str,
-        statement: &str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<u64, PgError> {
-        let query = self.client.execute_typed(statement, parameters);
+    pub(super) async fn write(&self, doing: &'static str, statement: &str) -> Result<u64, PgError> {
+        let query = self.client.execute_typed(statement, &[]);
         self.within(doing, Limit::Long, query).await
     }
 
@@ -369,7 +364,7 @@ impl PgSession {
         &self,
         doing: &'static str,
         statement: &str,
-        parameters: &[Parameter<'_>],
+        parameters: &[&str],
     ) -> Result<T, PgError> {
         let rows = self.rows(doing, Limit::Short, statement, parameters);
         self.cell(doing, &rows.await?, 0)

@@ -1,11 +1,10 @@
 //! The columns of a table and the SQL statements for them, and checks of an existing table.
 
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
 
 use super::address::quoted;
 use super::failure::{self, PgError};
-use super::session::{Limit, Parameter, PgSession};
+use super::session::{Limit, PgSession};
 use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, COLUMNS, FieldType};
 use crate::error::{Failure, Kind};
@@ -186,7 +185,7 @@ fn key() -> String {
 }
 
 pub(super) struct ExistingTable {
-    pub(super) oid: u32,
+    pub(super) oid: String,
     /// With its schema, quoted for SQL.
     pub(super) name: String,
     /// Its `relkind` in the catalog.
@@ -213,29 +212,30 @@ pub(super) async fn find(
     table: &str,
 ) -> Result<Option<ExistingTable>, PgError> {
     let (doing, address) = ("look for the table", &session.connector.address);
-    let statement = "select c.oid, n.nspname, c.relname, c.relkind::text from pg_catalog.pg_class c \
+    let statement = "select c.oid::text, n.nspname, c.relname, c.relkind::text from pg_catalog.pg_class c \
         join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)";
-    let parameters: &[Parameter<'_>] = &[(&table, Type::TEXT)];
-    let tables = session.rows(doing, Limit::Short, statement, parameters);
-    let tables = tables.await?;
+    let tables = session
+        .rows(doing, Limit::Short, statement, &[table])
+        .await?;
     let Some(table) = tables.first() else {
         return Ok(None);
     };
     let failed = |error: tokio_postgres::Error| failure::of(address, doing, &error);
-    let oid: u32 = table.try_get(0).map_err(failed)?;
+    let oid: String = table.try_get(0).map_err(failed)?;
     let statement = "select attname::text, format_type(atttypid, atttypmod), attnotnull, \
         atthasdef or attidentity <> '', attgenerated <> '' or attidentity = 'a', \
         (select collname::text from pg_catalog.pg_collation c \
         where c.oid = attcollation and not collisdeterministic) \
-        from pg_catalog.pg_attribute where attrelid = $1 and attnum > 0 and not attisdropped \
+        from pg_catalog.pg_attribute where attrelid = $1::oid and attnum > 0 and not attisdropped \
         order by attnum";
-    let parameters: &[Parameter<'_>] = &[(&oid, Type::OID)];
-    let rows = session.rows(doing, Limit::Short, statement, parameters);
-    read(table, &rows.await?, oid).map(Some).map_err(failed)
+    let rows = session
+        .rows(doing, Limit::Short, statement, &[&oid])
+        .await?;
+    read(table, &rows, oid).map(Some).map_err(failed)
 }
 
 /// Reads the catalog entries of a table and its columns.
-fn read(table: &Row, rows: &[Row], oid: u32) -> Result<ExistingTable, tokio_postgres::Error> {
+fn read(table: &Row, rows: &[Row], oid: String) -> Result<ExistingTable, tokio_postgres::Error> {
     let column = |row: &Row| {
         Ok(ExistingColumn {
             name: row.try_get(0)?,
@@ -259,12 +259,12 @@ fn read(table: &Row, rows: &[Row], oid: u32) -> Result<ExistingTable, tokio_post
 }
 
 /// Returns whether `batch_id` alone is a unique key.
-async fn has_key(session: &PgSession, oid: u32) -> Result<bool, PgError> {
+async fn has_key(session: &PgSession, oid: &str) -> Result<bool, PgError> {
     let statement = "select exists (select from pg_catalog.pg_index i join pg_catalog.pg_attribute a \
         on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
-        where i.indrelid = $1 and a.attname = $2 and i.indisunique and i.indisvalid \
+        where i.indrelid = $1::oid and a.attname = $2 and i.indisunique and i.indisvalid \
         and i.indimmediate and i.indnkeyatts = 1 and i.indpred is null and i.indexprs is null)";
-    let parameters: [Parameter<'_>; 2] = [(&oid, Type::OID), (&COLUMNS[BATCH_ID].name, Type::TEXT)];
+    let parameters = [oid, COLUMNS[BATCH_ID].name];
     session
         .value("look for a key", statement, &parameters)
         .await
@@ -311,7 +311,7 @@ impl ExistingTable {
             }
         }
         let has_id = self.columns.iter().any(|column| column.name == "batch_id");
-        if has_id && !has_key(session, self.oid).await? {
+        if has_id && !has_key(session, &self.oid).await? {
             wrong.push("\"batch_id\" is not a unique key".to_owned());
             mend.push("add unique (\"batch_id\")".to_owned());
         }
@@ -328,10 +328,10 @@ impl ExistingTable {
     /// Checks the permissions on the whole table: those on columns alone do not allow locking it.
     async fn check_rights(&self, session: &PgSession) -> Result<(), PgError> {
         let (doing, address) = ("check the permissions", &session.connector.address);
-        let statement = "select has_table_privilege($1, 'select'), has_table_privilege($1, 'insert'), has_table_privilege($1, 'update')";
-        let parameters: &[Parameter<'_>] = &[(&self.oid, Type::OID)];
-        let rows = session.rows(doing, Limit::Short, statement, parameters);
-        let rows = rows.await?;
+        let statement = "select has_table_privilege(id, 'select'), has_table_privilege(id, 'insert'), has_table_privilege(id, 'update') from (select $1::oid as id) as one";
+        let rows = session
+            .rows(doing, Limit::Short, statement, &[&self.oid])
+            .await?;
         let mut lacking = Vec::new();
         for (column, right) in ["select", "insert", "update"].into_iter().enumerate() {
             if !session.cell::<bool>(doing, &rows, column)? {

@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::Type;
 
 use super::address::{TableAddress, quoted};
 use super::failure::{PgError, with_retries};
 use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
 use super::rows::RowSpool;
-use super::session::{Connector, Limit, Parameter, PgSession, Purpose, wait};
+use super::session::{Connector, Limit, PgSession, Purpose, wait};
 use super::table::{self, Layout};
 use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, Batch};
@@ -144,7 +143,7 @@ enum CommitOutcome {
 
 /// A transaction about which the server can be asked.
 struct TransactionId {
-    number: i64,
+    number: String,
     /// When the server was started.
     server: String,
 }
@@ -229,8 +228,8 @@ impl Upsert {
     /// Returns whether no other export is creating the table.
     async fn try_advisory_lock(&self, session: &PgSession) -> Result<bool, PgError> {
         let statement = "select pg_try_advisory_xact_lock(hashtext($1))";
-        let parameters: &[Parameter<'_>] = &[(&self.advisory_key(), Type::TEXT)];
-        session.value(WAITING, statement, parameters).await
+        let lock_key = self.advisory_key();
+        session.value(WAITING, statement, &[&lock_key]).await
     }
 
     /// Creates the table, without its key, if it does not exist; one export at a time, to avoid conflicts.
@@ -240,9 +239,8 @@ impl Upsert {
         locks
             .wait(&[], async || {
                 let statement = "select pg_advisory_xact_lock(hashtext($1))";
-                let parameters: &[Parameter<'_>] = &[(&lock_key, Type::TEXT)];
                 session
-                    .rows(WAITING, Limit::Long, statement, parameters)
+                    .rows(WAITING, Limit::Long, statement, &[&lock_key])
                     .await?;
                 if table::find(session, &self.table).await?.is_some() {
                     return Ok(false);
@@ -344,7 +342,7 @@ impl Upsert {
     ) -> Result<(UpsertCounts, TransactionId), PgError> {
         session.begin(Purpose::Write).await?;
         let counts = self.load(session, spool).await?;
-        let number = session.value("commit", "select txid_current()", &[]);
+        let number = session.value("commit", "select txid_current()::text", &[]);
         let transaction = TransactionId {
             number: number.await?,
             server: session.value("commit", SERVER_START, &[]).await?,
@@ -393,7 +391,7 @@ impl Upsert {
         locked.await?;
         let (new, differing) = self.compare(session, &locks).await?;
         let write = async |statement: String| {
-            let write = async || session.write(WRITING, &statement, &[]).await;
+            let write = async || session.write(WRITING, &statement).await;
             locks.wait(AGAINST_ROWS, write).await
         };
         let changed = match self.layout.update(table) {
@@ -431,7 +429,7 @@ impl Upsert {
     /// key is added at the end, which is faster than updating it with every row.
     async fn fill(&self, session: &PgSession, rows: u64) -> Result<UpsertCounts, PgError> {
         let insert = self.layout.insert_all(&self.table);
-        let inserted = session.write(WRITING, &insert, &[]).await?;
+        let inserted = session.write(WRITING, &insert).await?;
         if inserted != rows {
             return Err(self.refused(session, (inserted, 0), (rows, 0)).into());
         }
@@ -462,9 +460,8 @@ impl Upsert {
             select exists (select from pg_catalog.pg_trigger join tables on tgrelid = id \
             where not tgisinternal) \
             or exists (select from pg_catalog.pg_rewrite join tables on ev_class = id)";
-        let parameters: &[Parameter<'_>] = &[(&self.table, Type::TEXT)];
         session
-            .value("look for triggers", statement, parameters)
+            .value("look for triggers", statement, &[&self.table])
             .await
     }
 
@@ -532,9 +529,11 @@ async fn commit_outcome(
             return Ok(CommitOutcome::OtherServer);
         }
         loop {
-            let parameters: &[Parameter<'_>] = &[(&transaction.number, Type::INT8)];
-            let answer = session.value(doing, "select txid_status($1)", parameters);
-            let status: Option<String> = match answer.await {
+            let statement = "select txid_status($1::bigint)";
+            let answer = session
+                .value(doing, statement, &[&transaction.number])
+                .await;
+            let status: Option<String> = match answer {
                 Ok(status) => status,
                 // A server that does not know the transaction considers its ID to be in the future.
                 Err(error) if error.is(&SqlState::INVALID_PARAMETER_VALUE) => {
