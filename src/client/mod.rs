@@ -18,14 +18,12 @@ mod session;
 
 // One request and its response.
 mod body;
-mod buffers;
 mod request;
 
 // What went wrong: the error, why a connection failed, and what the service said.
 pub(crate) mod causes;
 mod connection;
 mod error;
-mod html;
 mod redact;
 
 // Files from the user, read with limits.

@@ -9,8 +9,7 @@ use tokio::time::timeout_at;
 use url::Url;
 
 use super::base_url::BaseUrl;
-use super::body::{ACCEPTED, Body};
-use super::buffers::Buffers;
+use super::body::{ACCEPTED, Body, Buffers};
 use super::causes::{is_not_http, is_unprocessed};
 use super::certificates::{extra_roots, install_crypto, lacks_authorities};
 use super::connection::{classify, speaks_tls};

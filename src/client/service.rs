@@ -8,7 +8,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::buffers::Buffers;
+use super::body::Buffers;
 use super::error::ServiceError;
 use super::options::{ClientOptions, Credentials, Version};
 use super::request::{Http, Request, Response};

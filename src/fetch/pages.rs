@@ -126,7 +126,7 @@ impl Pages {
             queue: WindowQueue::new(ROOM * options.workers, options.order == PageOrder::Lazy),
             space: None,
             planner: None,
-            progress: Progress::Unknown(range),
+            progress: Progress::new(range),
             has_v2: false,
             first_page: FirstPageIds::new(),
             returned: 0,

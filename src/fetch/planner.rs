@@ -327,23 +327,30 @@ mod tests {
 
     #[test]
     fn empty_windows_make_the_next_ones_longer() {
-        let mut planner = plan(1_000_000, 1000, 1, false);
-        let mut length = || {
-            let (window, _) = planner.next().expect("a window");
-            planner.add_empty(&window);
-            window.end.expect("an end") - window.start.expect("a start")
+        // Plans a million seconds, and returns the lengths of the first windows, all empty.
+        let lengths = |workers: usize, windows: usize| {
+            let mut planner = plan(1_000_000, 1000, workers, false);
+            let lengths = (0..windows).map(|_| {
+                let (window, _) = planner.next().expect("a window");
+                planner.add_empty(&window);
+                window.end.expect("an end") - window.start.expect("a start")
+            });
+            (lengths.collect::<Vec<i64>>(), planner)
         };
-        let lengths: Vec<i64> = (0..3).map(|_| length()).collect();
-        assert_eq!(lengths[0], 900);
+        let (alone, mut planner) = lengths(1, 3);
         // The page is further than the empty window, which counts three quarters: 1001 batches in 1675 seconds.
-        assert_eq!(lengths[1], 2 * 39 * 1675 / 10);
-        assert!(lengths[2] > 4 * lengths[1], "{lengths:?}");
+        assert_eq!(alone[..2], [900, 2 * 39 * 1675 / 10]);
+        assert!(alone[2] > 4 * alone[1], "{alone:?}");
         planner.add_page(PageSpan {
             first: FIRST + 100_000,
             last: FIRST + 101_000,
             batches: 1001,
         });
         assert_eq!(planner.empty_windows, 0);
+        // None is longer than the share of a worker: a quarter of what is left.
+        let (four, _) = lengths(4, 4);
+        let before: i64 = four[..3].iter().sum();
+        assert_eq!(four[3], (1_000_000 - before + 2) / 4);
     }
 
     #[test]
@@ -353,19 +360,6 @@ mod tests {
         assert_eq!(last(1125), [1125]);
         assert_eq!(last(1126), [900, 226]);
         assert_eq!(last(700), [700]);
-    }
-
-    #[test]
-    fn after_empty_windows_none_is_longer_than_the_share_of_a_worker() {
-        let mut planner = plan(1_000_000, 1000, 4, false);
-        let mut length = || {
-            let (window, _) = planner.next().expect("a window");
-            planner.add_empty(&window);
-            window.end.expect("an end") - window.start.expect("a start")
-        };
-        let before: i64 = (0..3).map(|_| length()).sum();
-        // It grows, but not above a quarter of what is left.
-        assert_eq!(length(), (1_000_000 - before + 2) / 4);
     }
 
     #[test]

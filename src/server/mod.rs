@@ -19,7 +19,6 @@ mod throttle;
 // From a request to its response.
 mod auth;
 mod batches;
-mod gzip;
 mod response;
 mod routes;
 

@@ -16,11 +16,11 @@ use super::auth::{self, ApiVersion, ExpectedCredentials, IssuedTokens};
 use super::batches::BatchHandler;
 use super::cursor::Sealer;
 use super::faults::Faults;
-use super::response::{Invalid, ServerResponse};
+use super::query;
+use super::response::{self, Invalid, ServerResponse};
 use super::rng::{Draw, RequestRng, mix_bytes};
 use super::store::DataStore;
 use super::throttle::Throttle;
-use super::{gzip, query};
 
 /// The maximum size of a form, in bytes. It has three fields.
 const BODY_LIMIT: usize = 16 * 1024;
@@ -189,13 +189,13 @@ impl ServerState {
         }
         let identity = || self.identity(request.method(), request.uri());
         let draw = faults.has_random().then(|| self.rng.draw(identity()));
-        let accepts_gzip = faults.gzip && gzip::is_accepted(request.headers());
+        let accepts_gzip = faults.gzip && response::accepts_gzip(request.headers());
         let (mut response, permit) = match admitted {
             Ok((endpoint, permit)) => (self.dispatch(endpoint, request, draw).await, permit),
             Err(refusal) => (refusal, None),
         };
         if faults.gzip {
-            response = gzip::compress(response, accepts_gzip).await;
+            response = response::compress(response, accepts_gzip).await;
         }
         response.permit = permit;
         let Some(draw) = draw else {

@@ -17,7 +17,6 @@ pub(crate) mod path;
 // Writing one file, stream or object completely or not at all.
 pub(crate) mod cleanup;
 mod compress;
-mod escaping;
 mod local_file;
 pub(crate) mod output;
 mod private_file;
@@ -36,13 +35,13 @@ pub(crate) mod sqlite;
 pub(crate) use cleanup::Cleanup;
 use compress::SpareStates;
 pub(crate) use compress::{Compression, Compressor};
-pub(crate) use escaping::Escapes;
 pub(crate) use local_file::check_folder;
 pub(crate) use location::{Location, is_table};
 pub(crate) use output::EncodedOutput;
 pub(crate) use path::is_same_file;
 pub(crate) use private_file::PrivateFile;
 pub(crate) use target::Existing;
+pub(crate) use transaction::Escapes;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

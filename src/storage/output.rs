@@ -10,11 +10,10 @@ use sha2::{Digest as _, Sha256};
 use super::Storage;
 use super::cloud::Upload;
 use super::compress::{Compression, Compressor, SpareStates};
-use super::escaping::Escapes;
 use super::location::Location;
 use super::target::OutputTarget;
 use super::temp_file::{PartFiles, TempFile};
-use super::transaction::Transaction as _;
+use super::transaction::{Escapes, Transaction as _};
 use crate::batch::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 

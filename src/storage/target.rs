@@ -7,13 +7,12 @@ use std::path::Path;
 
 use super::Storage;
 use super::cloud::Upload;
-use super::escaping::Escapes;
 use super::local_file::{LocalFile, check_access};
 use super::location::Location;
 use super::path::{folder_of, is_open_file};
 use super::sqlite::is_archive;
 use super::temp_file::PartFiles;
-use super::transaction::{Stream, Transaction, already_exists};
+use super::transaction::{Escapes, Stream, Transaction, already_exists};
 use crate::error::{Failure, Kind};
 use crate::text::for_shell;
 
