@@ -62,27 +62,18 @@ impl Context {
         Ok(self.settings.get_or_init(|| settings))
     }
 
-    /// Refuses to overwrite the config file or the client secret file. Each output is paired with the flag or argument that
-    /// names it.
+    /// Refuses to overwrite the config file or a client secret file, also of a profile that is not used. Each output is
+    /// paired with the flag or argument that names it.
     pub(super) fn protect_own_files(
         &self,
         outputs: &[(&str, Option<&Path>)],
     ) -> Result<(), Failure> {
-        let config = self.service.config.clone().or_else(file::default_path);
-        // The secret file exists, so an output that does not cannot be the same file.
-        let mut files = outputs.iter().filter_map(|(_, output)| *output);
-        let secret = if files.any(Path::is_file) && !self.service.sandbox {
-            // A config file that cannot be read fails later.
-            let settings = self.settings().ok();
-            settings.and_then(|settings| settings.secret_file.clone())
-        } else {
-            None
-        };
-        for (path, what) in [
-            (config, "the config file"),
-            (secret, "the client secret file"),
-        ] {
-            let Some(path) = path else { continue };
+        let ServiceArgs { config, given, .. } = &*self.service;
+        let configs = config.clone().into_iter().chain(file::default_path());
+        let configs = configs.map(|path| (path, "the config file"));
+        let secrets = given.secret_files(config.clone()).into_iter();
+        let secrets = secrets.map(|path| (path, "the client secret file"));
+        for (path, what) in configs.chain(secrets) {
             for (flag, output) in outputs {
                 let Some(output) = output.filter(|output| is_same_file(output, &path)) else {
                     continue;

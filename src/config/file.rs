@@ -1,5 +1,6 @@
 //! The config file: where it is, and which of its profiles to use.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -83,14 +84,11 @@ fn from_variable(variable: &str, value: &str) -> String {
     }
 }
 
-/// Returns the names of the profiles in the file; none if it cannot be read.
-pub(crate) fn profile_names(path: Option<PathBuf>) -> Vec<String> {
-    let Some(path) = path.or_else(default_path) else {
-        return Vec::new();
-    };
-    let text = read_text(&path).ok();
-    let file = text.and_then(|text| ConfigFile::parse(&text).ok());
-    file.map_or_else(Vec::new, |file| file.profiles.into_keys().collect())
+/// Returns the profiles in the file by their names; none if it cannot be read.
+pub(crate) fn profiles(path: Option<PathBuf>) -> BTreeMap<String, Profile> {
+    let text = path.or_else(default_path).map(|path| read_text(&path));
+    let file = text.and_then(|text| ConfigFile::parse(&text.ok()?).ok());
+    file.map(|file| file.profiles).unwrap_or_default()
 }
 
 fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {

@@ -37,6 +37,16 @@ impl Given {
         let given = texts.into_iter().filter(|(_, text)| text.is_some());
         given.map(|(flag, _)| flag)
     }
+
+    /// Returns all client secret files: those given, and those of the profiles in the config file.
+    pub(crate) fn secret_files(&self, config: Option<PathBuf>) -> Vec<PathBuf> {
+        let stored = file::profiles(config);
+        let profiles = [&self.flags, &self.variables]
+            .into_iter()
+            .chain(stored.values());
+        let files = profiles.filter_map(|profile| profile.client_secret_file.as_deref());
+        files.map(expand_home).collect()
+    }
 }
 
 /// The value of a setting, and its origin.

@@ -12,7 +12,12 @@ use crate::harness::{Run, trayscan};
 const CONFIG: &str = "[profiles.default]\n\
     base_url = \"http://127.0.0.1:1\"\n\
     client_id = \"me\"\n\
-    client_secret_file = \"~/secret\"\n";
+    client_secret_file = \"~/secret\"\n\
+    [profiles.other]\n\
+    client_secret_file = \"~/other\"\n";
+
+/// The secret files of the profiles.
+const SECRETS: [&str; 2] = ["secret", "other"];
 
 /// A home directory with a config file and a secret.
 struct Home {
@@ -25,7 +30,9 @@ impl Home {
         let home = Self { folder };
         fs::create_dir_all(home.config().parent().unwrap()).unwrap();
         fs::write(home.config(), CONFIG).unwrap();
-        fs::write(home.at("secret"), "hunter2\n").unwrap();
+        for name in SECRETS {
+            fs::write(home.at(name), "hunter2\n").unwrap();
+        }
         home
     }
 
@@ -56,7 +63,9 @@ impl Home {
             "{args:?}: {ended:?}"
         );
         assert_eq!(fs::read_to_string(self.config()).unwrap(), CONFIG);
-        assert_eq!(fs::read_to_string(self.at("secret")).unwrap(), "hunter2\n");
+        for name in SECRETS {
+            assert_eq!(fs::read_to_string(self.at(name)).unwrap(), "hunter2\n");
+        }
         assert_eq!(names(self.folder.path()), before);
     }
 }
@@ -117,8 +126,20 @@ fn only_the_config_file_in_use_is_protected() {
 #[test]
 fn no_output_replaces_the_client_secret_file() {
     let home = Home::new();
-    home.assert_refused(&["export", "-f", "csv", "-o", "secret"]);
-    home.assert_refused(&["report", "-o", "secret"]);
+    for secret in SECRETS {
+        for command in [
+            &["export", "-f", "csv", "-o", secret][..],
+            &["export", "-o", "a.csv", "--manifest", secret],
+            &["summary", "-f", "csv", "-o", secret],
+            &["report", "-o", secret],
+            &["sync", secret],
+        ] {
+            home.assert_refused(command);
+            if command[0] != "sync" {
+                home.assert_refused(&[command, &["--sandbox"]].concat());
+            }
+        }
+    }
     fs::write(home.at("given"), "hunter2").unwrap();
     home.assert_refused(&[
         "export",
@@ -129,5 +150,8 @@ fn no_output_replaces_the_client_secret_file() {
         "--client-secret-file",
         "given",
     ]);
+    let mut command = home.command(&["export", "--sandbox", "-f", "csv", "-o", "given"]);
+    command.env("TRAYSCAN_CLIENT_SECRET_FILE", "given");
+    command.output().expect(2);
     assert_eq!(fs::read_to_string(home.at("given")).unwrap(), "hunter2");
 }

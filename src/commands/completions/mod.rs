@@ -36,7 +36,7 @@ pub(super) fn text(completions: Completions) -> String {
         Completions::PowerShell => generated(Shell::PowerShell),
         Completions::Profiles => {
             let config = std::env::var_os("TRAYSCAN_CONFIG").filter(|path| !path.is_empty());
-            lines(file::profile_names(config.map(PathBuf::from)))
+            lines(file::profiles(config.map(PathBuf::from)).into_keys())
         }
         Completions::TimeZones => lines(Zone::names()),
     }
