@@ -139,8 +139,11 @@ impl Attention {
                 attention.left_out_crops += 1;
                 continue;
             }
-            // Failures first. The sort is stable: with the same shortfall, the newest is first.
-            rows.sort_by_key(|flagged| (!flagged.has_failed(), Reverse(flagged.shortfall)));
+            // Failures first, and batches without a rate last. The sort is stable: with the same shortfall, the newest is first.
+            rows.sort_by_key(|flagged| {
+                let has_rate = flagged.scan.usable_rate.is_some();
+                (!flagged.has_failed(), !has_rate, Reverse(flagged.shortfall))
+            });
             let all = crop.newest.map_or(0, |figures| figures.batches);
             let count = rows.iter().filter(|row| row.has_reason()).count();
             let listed = rows.len();

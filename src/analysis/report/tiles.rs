@@ -2,9 +2,10 @@
 
 use super::format::signed;
 use super::gather::ReportData;
+use super::verdict::count_crops;
 use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, NewestStep, changed};
 use crate::analysis::statistics::{Decimal, Figures, Metric};
-use crate::text::{self, thousands};
+use crate::text::thousands;
 
 pub(super) struct Tile {
     pub(super) name: &'static str,
@@ -42,7 +43,7 @@ pub(super) fn tiles(data: &ReportData, newest: &NewestStep<'_>) -> Vec<Tile> {
     let present: Vec<&CropJudgement<'_>> = newest.present().collect();
     let batches = present.iter().filter_map(|crop| crop.newest);
     let batches: u64 = batches.map(|figures| figures.batches).sum();
-    let crops = text::count(present.len() as u64, "crop", "crops");
+    let crops = count_crops(&present);
     let share = data.span.share(newest.period);
     let share = share.map_or_else(String::new, |share| format!(", {share}"));
     let batches = Tile {
@@ -58,12 +59,12 @@ pub(super) fn tiles(data: &ReportData, newest: &NewestStep<'_>) -> Vec<Tile> {
 fn tile(name: &'static str, change: Change, crops: &[&CropJudgement<'_>]) -> Tile {
     let changes = crops.iter().filter_map(|crop| {
         let newest = crop.newest?;
-        Some((change(newest, &crop.before)?, newest.batches))
+        Some((*crop, (change(newest, &crop.before)?, newest.batches)))
     });
-    let changes: Vec<(Decimal, u64)> = changes.collect();
+    let (compared, changes): (Vec<_>, Vec<(Decimal, u64)>) = changes.unzip();
     let (value, unit, note) = match weighted_mean(&changes) {
         Some(mean) => {
-            let compared = text::count(changes.len() as u64, "crop", "crops");
+            let compared = count_crops(&compared);
             (signed(mean), "points", format!("mean of {compared}"))
         }
         None => (

@@ -164,7 +164,7 @@ fn note(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> String {
     let drawn = lines.iter().filter(|line| line.is_named).count();
     let unnamed = match lines.len() - drawn {
         0 => "",
-        _ => " and the batches without a crop",
+        _ => " and the group without a crop",
     };
     if lines.len() > 1 {
         let crops = match data.named_crops() {

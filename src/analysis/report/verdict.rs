@@ -99,18 +99,20 @@ fn rest(
     }
     let other = if are_all { "" } else { " other" };
     let is_only = are_all && usual.len() == crops.len();
-    let usual = match usual.len() {
-        0 => String::new(),
-        1 if is_only => "the only crop is as usual".to_owned(),
-        2 if is_only => "both crops are as usual".to_owned(),
-        all if is_only => format!("all {all} crops are as usual"),
-        1 => format!("1{other} crop as usual"),
-        some => format!("{some}{other} crops as usual"),
+    let usual = match named_crops(&usual) {
+        (0, "") => String::new(),
+        (0, _) => "the group without a crop is as usual".to_owned(),
+        (1, "") if is_only => "the only crop is as usual".to_owned(),
+        (1, and_group) if is_only => format!("the only crop{and_group} are as usual"),
+        (2, and_group) if is_only => format!("both crops{and_group} are as usual"),
+        (all, and_group) if is_only => format!("all {all} crops{and_group} are as usual"),
+        (1, and_group) => format!("1{other} crop{and_group} as usual"),
+        (some, and_group) => format!("{some}{other} crops{and_group} as usual"),
     };
     let few = match few.as_slice() {
         [] => String::new(),
         [crop] => format!("{} has too few batches to compare", subject(crop)),
-        some => format!("{} crops have too few batches to compare", some.len()),
+        some => format!("{} have too few batches to compare", count_crops(some)),
     };
     // Crops that were not scanned recently are not missed.
     let absent = newest.crops.iter();
@@ -121,11 +123,33 @@ fn rest(
         [] => String::new(),
         [crop] if crop.name.is_empty() => "no batches without a crop".to_owned(),
         [crop] => format!("no batches of {}", crop_name(crop.name)),
-        some => format!("no batches of {} crops", some.len()),
+        some => match named_crops(some) {
+            (1, _) => "no batches of 1 crop, and none without a crop".to_owned(),
+            (count, "") => format!("no batches of {count} crops"),
+            (count, _) => format!("no batches of {count} crops, and none without a crop"),
+        },
     };
     let parts = [named(&up, rise, "rose"), usual, few, absent].into_iter();
     let parts = parts.filter(|part| !part.is_empty());
     sentence(newest, &text::join(parts, "; "))
+}
+
+/// Returns how many crops have a name, and words for the batches without one, if there are any.
+fn named_crops(crops: &[&CropJudgement<'_>]) -> (usize, &'static str) {
+    let named = crops.iter().filter(|crop| !crop.name.is_empty()).count();
+    let and_group = match crops.len() - named {
+        0 => "",
+        _ => " and the group without a crop",
+    };
+    (named, and_group)
+}
+
+/// Counts crops, such as `3 crops` or `2 crops and the group without a crop`.
+pub(super) fn count_crops(crops: &[&CropJudgement<'_>]) -> String {
+    match named_crops(crops) {
+        (0, and_group) if !and_group.is_empty() => "the group without a crop".to_owned(),
+        (named, and_group) => text::count(named as u64, "crop", "crops") + and_group,
+    }
 }
 
 /// Makes a sentence of `text`, which may be empty. A crop at its start is spelled as received: another crop may differ only in

@@ -23,6 +23,7 @@ impl<'a> Crop<'a> {
         all.sort_by_key(|flagged| {
             (
                 !flagged.has_failed,
+                flagged.tray.usable.is_none(),
                 -flagged.below,
                 newest_first(flagged.tray),
             )

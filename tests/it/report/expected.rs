@@ -89,13 +89,22 @@ pub(super) fn crop_name(name: &str) -> &str {
     }
 }
 
+const GROUP: &str = "the group without a crop";
+
+/// Counts crops. Batches without a crop are not one.
+fn count_crops<'a>(crops: impl Iterator<Item = &'a Crop<'a>>) -> String {
+    let (named, group): (Vec<_>, Vec<_>) = crops.partition(|crop| !crop.name.is_empty());
+    let named = plural(named.len(), "crop", "crops");
+    match group.len() {
+        0 => named,
+        _ if named.starts_with("0 ") => GROUP.to_owned(),
+        _ => format!("{named} and {GROUP}"),
+    }
+}
+
 /// Returns the subject of a sentence about a crop.
 fn subject(name: &str) -> &str {
-    if name.is_empty() {
-        "the group without a crop"
-    } else {
-        name
-    }
+    if name.is_empty() { GROUP } else { name }
 }
 
 /// Formats a number below a million with a comma between thousands.
@@ -249,7 +258,7 @@ pub(super) fn range_rows(newest: &Newest<'_>) -> Vec<Vec<String>> {
 pub(super) fn tiles(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<String>> {
     let present = || newest.crops.iter().filter(|crop| crop.is_present());
     let batches: usize = present().map(|crop| crop.newest.len()).sum();
-    let crops = plural(present().count(), "crop", "crops");
+    let crops = count_crops(present());
     let so_far = so_far(rules, newest.number);
     let so_far = so_far.map_or_else(String::new, |so_far| format!(", {so_far}"));
     let mut tiles = vec![vec![
@@ -278,15 +287,15 @@ pub(super) fn tiles(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Vec<String>> 
             Some((first - less, weight))
         };
         let changes: Vec<(i128, i128)> = present().filter_map(of_crop).collect();
-        tiles.push(tile(name, &changes));
+        let compared = present().filter(|crop| of_crop(crop).is_some());
+        tiles.push(tile(name, &changes, &count_crops(compared)));
     }
     tiles
 }
 
-fn tile(name: &str, changes: &[(i128, i128)]) -> Vec<String> {
+fn tile(name: &str, changes: &[(i128, i128)], crops: &str) -> Vec<String> {
     let sum: i128 = changes.iter().map(|(change, weight)| change * weight).sum();
     let weights: i128 = changes.iter().map(|(_, weight)| weight).sum();
-    let crops = plural(changes.len(), "crop", "crops");
     let (value, note) = match () {
         () if weights == 0 => (
             "–".to_owned(),
@@ -357,21 +366,30 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
     } else {
         let other = if bad.is_empty() { "" } else { " other" };
         let is_only = bad.is_empty() && usual.len() == others.len();
-        let usual = match usual.len() {
-            0 => String::new(),
-            1 if is_only => "the only crop is as usual".to_owned(),
-            2 if is_only => "both crops are as usual".to_owned(),
-            all if is_only => format!("all {all} crops are as usual"),
-            some => format!(
-                "{}{other} {} as usual",
-                some,
-                if some == 1 { "crop" } else { "crops" }
-            ),
+        let group = usual.iter().any(|crop| crop.name.is_empty());
+        let usual = match (usual.len() - usize::from(group), group) {
+            (0, false) => String::new(),
+            (0, true) => format!("{GROUP} is as usual"),
+            (1, false) if is_only => "the only crop is as usual".to_owned(),
+            (1, true) if is_only => format!("the only crop and {GROUP} are as usual"),
+            (2, false) if is_only => "both crops are as usual".to_owned(),
+            (2, true) if is_only => format!("both crops and {GROUP} are as usual"),
+            (all, false) if is_only => format!("all {all} crops are as usual"),
+            (all, true) if is_only => format!("all {all} crops and {GROUP} are as usual"),
+            (some, _) => {
+                let crops = if some == 1 { "crop" } else { "crops" };
+                let and = if group { " and " } else { "" };
+                let group = if group { GROUP } else { "" };
+                format!("{some}{other} {crops}{and}{group} as usual")
+            }
         };
         let few = match few.as_slice() {
             [] => String::new(),
             [crop] => format!("{} has too few batches to compare", subject(crop.name)),
-            crops => format!("{} crops have too few batches to compare", crops.len()),
+            crops => {
+                let crops = count_crops(crops.iter().copied());
+                format!("{crops} have too few batches to compare")
+            }
         };
         let absent = newest.crops.iter().filter(|crop| !crop.is_present());
         let absent: Vec<&Crop<'_>> = absent.filter(|crop| !crop.before.is_empty()).collect();
@@ -379,7 +397,15 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
             [] => String::new(),
             [crop] if crop.name.is_empty() => "no batches without a crop".to_owned(),
             [crop] => format!("no batches of {}", crop.name),
-            crops => format!("no batches of {} crops", crops.len()),
+            crops => {
+                let named = crops.iter().filter(|crop| !crop.name.is_empty()).count();
+                let none = if named < crops.len() {
+                    ", and none without a crop"
+                } else {
+                    ""
+                };
+                format!("no batches of {}{none}", plural(named, "crop", "crops"))
+            }
         };
         let rise = |crop: &Crop<'_>| format!("{} rose {}", subject(crop.name), moved(crop));
         sentence(newest, &[named(&up, &rise, "rose"), usual, few, absent])
