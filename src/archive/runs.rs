@@ -68,15 +68,6 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns a run that is about to begin.
-    pub(crate) fn new(started: String, full: bool) -> Self {
-        Self {
-            started,
-            full,
-            ..Self::default()
-        }
-    }
-
     /// Sets the range to the first through the last second that is requested; the last one is `mark`.
     pub(super) fn set_range(&mut self, ranges: &[Range], mark: i64) {
         let start = ranges.first().and_then(|range| range.start);

@@ -62,13 +62,6 @@ impl Sightings {
     }
 }
 
-/// A batch as stored in the archive.
-struct KnownBatch {
-    row: i64,
-    received: String,
-    vanished: Option<String>,
-}
-
 /// Columns of the table after the fields of a batch.
 const OWN: [&str; 4] = ["received", "first_seen", "last_changed", "vanished"];
 
@@ -101,7 +94,7 @@ impl<'a> BatchStore<'a> {
                 "UPDATE batches SET {}, received = ?19, last_changed = ?20 WHERE batch_id = ?1",
                 text::join(sets, ", ")
             );
-            let find = "SELECT rowid, received, vanished FROM batches WHERE batch_id = ?1";
+            let find = "SELECT rowid, received, vanished IS NOT NULL FROM batches WHERE batch_id = ?1";
             let note = "INSERT INTO changes (batch_id, noticed, kind, received, run_id) VALUES (?1, ?2, ?3, ?4, ?5)";
             Ok(Self {
                 archive,
@@ -138,34 +131,31 @@ impl<'a> BatchStore<'a> {
             self.has_key = true;
         }
         let id = batch.id();
-        let known = self.find.query_row([&*id], |row| {
-            Ok(KnownBatch {
-                row: row.get(0)?,
-                received: row.get(1)?,
-                vanished: row.get(2)?,
-            })
-        });
-        let Some(known) = known.optional()? else {
+        let known = self
+            .find
+            .query_row([&*id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        let known: Option<(i64, String, bool)> = known.optional()?;
+        let Some((row, received, is_vanished)) = known else {
             let added = usize::from(self.insert(batch, now)?);
             return expect_one(added).map(|()| Stored::Added);
         };
         if let Some(sightings) = &mut self.sightings {
-            sightings.add(known.row);
+            sightings.add(row);
         }
-        if known.vanished.is_some() {
+        if is_vanished {
             self.note
-                .execute((&*id, now, "returned", &known.received, self.run_id))?;
-            self.set_vanished.execute((known.row, Null))?;
+                .execute((&*id, now, "returned", &received, self.run_id))?;
+            self.set_vanished.execute((row, Null))?;
         }
-        if is_same(batch, &known.received) {
-            return Ok(if known.vanished.is_some() {
+        if is_same(batch, &received) {
+            return Ok(if is_vanished {
                 Stored::Changed
             } else {
                 Stored::Unchanged
             });
         }
         self.note
-            .execute((&*id, now, "changed", &known.received, self.run_id))?;
+            .execute((&*id, now, "changed", &received, self.run_id))?;
         bind_fields(&mut self.replace, batch)?;
         self.replace.raw_bind_parameter(19, batch.text())?;
         self.replace.raw_bind_parameter(20, now)?;

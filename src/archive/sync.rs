@@ -85,7 +85,11 @@ pub(crate) async fn run(
     stats: &Stats,
     stop: Stop,
 ) -> Result<SyncReport, Failure> {
-    let mut run = Run::new(written(Utc::now().timestamp()), request.full);
+    let mut run = Run {
+        started: written(Utc::now().timestamp()),
+        full: request.full,
+        ..Run::default()
+    };
     let coverage = archive.coverage()?;
     archive.begin()?;
     archive.claim(owner)?;

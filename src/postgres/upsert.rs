@@ -141,12 +141,8 @@ enum CommitOutcome {
     Unknown,
 }
 
-/// A transaction about which the server can be asked.
-struct TransactionId {
-    number: String,
-    /// When the server was started.
-    server: String,
-}
+/// A transaction about which the server can be asked: its number, and when the server was started.
+type TransactionId = [String; 2];
 
 const SERVER_START: &str = "select extract(epoch from pg_postmaster_start_time())::text";
 
@@ -343,11 +339,9 @@ impl Upsert {
         session.begin(Purpose::Write).await?;
         let counts = self.load(session, spool).await?;
         let number = session.value("commit", "select txid_current()::text", &[]);
-        let transaction = TransactionId {
-            number: number.await?,
-            server: session.value("commit", SERVER_START, &[]).await?,
-        };
-        Ok((counts, transaction))
+        let number = number.await?;
+        let server = session.value("commit", SERVER_START, &[]).await?;
+        Ok((counts, [number, server]))
     }
 
     /// Copies the rows, compares them with those of the table, and writes those that differ.
@@ -518,21 +512,19 @@ impl Upsert {
 /// Asks the server for the result of a transaction, until it has ended.
 async fn commit_outcome(
     connector: &Arc<Connector>,
-    transaction: &TransactionId,
+    [number, started]: &TransactionId,
 ) -> Result<CommitOutcome, Failure> {
     let doing = "ask for the result of the last transaction";
     let begun = Instant::now();
     with_retries(connector.options.retry_policy(), async || {
         let session = connector.connect().await?;
         let server: String = session.value(doing, SERVER_START, &[]).await?;
-        if server != transaction.server {
+        if server != *started {
             return Ok(CommitOutcome::OtherServer);
         }
         loop {
             let statement = "select txid_status($1::bigint)";
-            let answer = session
-                .value(doing, statement, &[&transaction.number])
-                .await;
+            let answer = session.value(doing, statement, &[number]).await;
             let status: Option<String> = match answer {
                 Ok(status) => status,
                 // A server that does not know the transaction considers its ID to be in the future.

@@ -235,15 +235,11 @@ impl Cleanup {
 
 /// A file, folder or upload that is not published. Dropped, it is removed; a folder only if it is empty.
 pub(crate) struct Unpublished {
-    cleanup: Cleanup,
+    pub(super) cleanup: Cleanup,
     number: u64,
 }
 
 impl Unpublished {
-    pub(super) fn cleanup(&self) -> &Cleanup {
-        &self.cleanup
-    }
-
     /// Keeps it: it is published under another name, which is not the result of the run.
     pub(crate) fn keep(self) {
         self.cleanup.forget(self.number);

@@ -103,10 +103,10 @@ impl Transaction for LocalFile {
 
     /// Renames all files. Once the first is renamed, the others follow, even if a signal arrives.
     fn commit(mut all: Vec<Self>) -> Result<(), Failure> {
-        let Some(first) = all.first_mut() else {
+        let Some(first) = all.first() else {
             return Ok(());
         };
-        let cleanup = first.temporary.cleanup().clone();
+        let cleanup = first.temporary.unpublished.cleanup.clone();
         // Files that were not renamed are removed after this, outside the lock.
         let renamed =
             cleanup.publish_files(&all, |file| file.temporary.rename(&file.path, file.replace));

@@ -63,10 +63,8 @@ impl Storage {
     /// Returns the same storage with these options for access to object storage.
     pub(crate) fn with_options(&self, options: &ClientOptions) -> Result<Self, Failure> {
         Ok(Self {
-            cleanup: self.cleanup.clone(),
-            is_committing: Arc::clone(&self.is_committing),
-            spare: self.spare.clone(),
             cloud: cloud::Cloud::new(options)?,
+            ..self.clone()
         })
     }
 }

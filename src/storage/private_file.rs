@@ -26,13 +26,9 @@ pub(crate) struct PrivateFile {
     pub(crate) keeps_attributes: bool,
 }
 
-/// No other run changes the file until this is dropped.
-pub(crate) struct PrivateLock {
-    /// `None` if the system has no such locks.
-    _folder: Option<Folder>,
-    /// Folders that were created. Those still empty are removed.
-    _folders: Folders,
-}
+/// No other run changes the file until this is dropped: the lock, if the system has such locks, and the folders that
+/// were created. Those still empty are removed.
+pub(crate) type PrivateLock = (Option<Folder>, Folders);
 
 impl Storage {
     /// Fails now if the file at `path` could not be replaced later.
@@ -60,10 +56,7 @@ impl Storage {
             lock_folder(folder_of(&path))
         });
         match locked {
-            Ok(folder) => Ok(PrivateLock {
-                _folder: folder,
-                _folders: folders,
-            }),
+            Ok(folder) => Ok((folder, folders)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let message = format!("another run is changing `{}`", path.display());
                 let failure = Failure::new(Kind::Locked, message);

@@ -40,7 +40,7 @@ pub(crate) struct TempFile {
     /// `None` once a file without a lock is sealed: there may be many.
     file: Option<File>,
     is_locked: bool,
-    unpublished: Unpublished,
+    pub(super) unpublished: Unpublished,
 }
 
 /// The mode of a file that only the user may read.
@@ -106,10 +106,6 @@ impl TempFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
-    }
-
-    pub(super) fn cleanup(&self) -> &Cleanup {
-        self.unpublished.cleanup()
     }
 
     /// Returns the open file, unless it is sealed.
@@ -210,7 +206,7 @@ impl PartFiles {
     pub(super) fn create(&mut self, folder: &Path, mode: u32) -> io::Result<TempFile> {
         self.created += 1;
         let name = format!("{PREFIX}{}-{}{PART}", self.id, self.created);
-        TempFile::new(folder.join(name), mode, self.list.cleanup())
+        TempFile::new(folder.join(name), mode, &self.list.unpublished.cleanup)
     }
 }
 

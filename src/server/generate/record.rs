@@ -7,6 +7,7 @@
 use chrono::{Datelike as _, SecondsFormat};
 use fastrand::Rng;
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::plan::{Plan, Setback, Sowing};
 use super::remarks::{FAILURES, LOSSES, REMARKS};
@@ -48,14 +49,7 @@ struct BatchRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tray_material: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    scanner: Option<Scanner>,
-}
-
-/// A nested field that is not in the interface.
-#[derive(Serialize)]
-struct Scanner {
-    id: u32,
-    lamps: [Option<bool>; 2],
+    scanner: Option<Value>,
 }
 
 /// A decimal with two fraction digits, sent as a JSON string.
@@ -157,10 +151,7 @@ pub(super) fn write(plan: &Plan, index: usize, unknown_fields: bool, text: &mut 
         comment: commented.then_some(remark),
         warnings: failed || poor || one_in(25, &mut rng),
         tray_material: unknown_fields.then_some("peat-free, 40 % coir"),
-        scanner: unknown_fields.then_some(Scanner {
-            id: house,
-            lamps: [Some(true), None],
-        }),
+        scanner: unknown_fields.then(|| json!({ "id": house, "lamps": [true, null] })),
         batch_id: &batch_id,
     };
     serde_json::to_writer(text, &record).expect("writing to memory cannot fail");

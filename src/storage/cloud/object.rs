@@ -209,7 +209,10 @@ impl Object {
     ) -> Result<(), Failure> {
         match content {
             ObjectContent::Parts(parts) => self.complete(parts, replace).await?,
-            ObjectContent::Whole(whole) if replace => self.replace(whole).await?,
+            ObjectContent::Whole(whole) if replace => {
+                let tried = self.ask(|| self.put_whole(&whole, PutMode::Overwrite));
+                self.confirm(tried.await, true).await?;
+            }
             ObjectContent::Whole(whole) => self.create(whole).await?,
         }
         self.abort_orphans().await;
@@ -229,12 +232,6 @@ impl Object {
         }
         self.id.lock().await.take();
         Ok(())
-    }
-
-    /// Uploads a small object in one request, and replaces an existing one.
-    async fn replace(&self, whole: PutPayload) -> Result<(), Failure> {
-        let tried = self.ask(|| self.put_whole(&whole, PutMode::Overwrite));
-        self.confirm(tried.await, true).await
     }
 
     /// Uploads a small object in one request, unless one exists.

@@ -130,7 +130,7 @@ impl Upload {
         let Some(first) = uploads.first() else {
             return Ok(());
         };
-        let published = publish_all(objects, first.unpublished.cleanup());
+        let published = publish_all(objects, &first.unpublished.cleanup);
         let (new, failure) = wait(&first.object.bucket.runtime, published);
         for &index in &new {
             uploads[index].unpublished.published_object();
@@ -157,7 +157,7 @@ impl Transaction for Upload {
 
     fn write_by_path(&mut self) -> io::Result<Option<&Path>> {
         if self.local.is_none() {
-            let cleanup = self.unpublished.cleanup();
+            let cleanup = &self.unpublished.cleanup;
             self.local = Some(TempFile::create_scratch(Path::new(""), cleanup)?);
         }
         Ok(self.local.as_ref().map(TempFile::path))
@@ -192,7 +192,7 @@ impl Transaction for Upload {
 
     fn commit(all: Vec<Self>) -> Result<(), Failure> {
         if let Some(first) = all.first() {
-            let committed = first.unpublished.cleanup().commit();
+            let committed = first.unpublished.cleanup.commit();
             committed.map_err(|error| Failure::from_output(&first.name, error))?;
         }
         Self::publish_all(all)
