@@ -8,12 +8,10 @@
 //! field that some batches lack, and the whole range is requested again, without splitting it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::decode::{DataIssues, DecodedPage, ResponseInfo};
 use super::pending::{PendingPage, V1_LIMIT};
-use super::repeats::RepeatGuard;
-use super::session::FetchSession;
+use super::session::WalkOptions;
 use super::step::{WalkStep, WindowEnd};
 use super::v1_sample::{self, CreationSample};
 use super::window::{self, LIKELY_FIRST, WindowHint};
@@ -29,19 +27,18 @@ const MAX_WHOLE: usize = 100_000;
 /// Status codes for a response that would be too large (interface, section 8).
 const TOO_LARGE: [u16; 2] = [413, 422];
 
-/// Requests `window` of `range`. Messages name every window but the whole range.
-fn request(session: &Arc<FetchSession>, range: Range, window: Range) -> PendingPage {
+/// Requests `window`. Messages name every window but the whole range.
+fn request(options: &WalkOptions, window: Range) -> PendingPage {
     let info = ResponseInfo {
-        window: (window != range).then_some(window),
+        window: (window != options.range).then_some(window),
         page: 1,
     };
-    PendingPage::new(session, Version::V1, window, None, info)
+    PendingPage::new(&options.session, Version::V1, window, None, info)
 }
 
 /// Walks a window that can be split.
 pub(super) struct V1Walk {
-    session: Arc<FetchSession>,
-    range: Range,
+    options: WalkOptions,
     window: Range,
     halves: [Range; 2],
     hint: WindowHint,
@@ -59,16 +56,14 @@ pub(super) struct V1Walk {
 impl V1Walk {
     /// Prepares to walk `window`, which consists of `halves`.
     pub(super) fn new(
-        session: Arc<FetchSession>,
-        range: Range,
+        options: WalkOptions,
         window: Range,
         halves: [Range; 2],
         hint: WindowHint,
         is_split: bool,
     ) -> Self {
         Self {
-            session,
-            range,
+            options,
             window,
             halves,
             hint,
@@ -88,7 +83,7 @@ impl V1Walk {
         loop {
             let pending = self
                 .pending
-                .get_or_insert_with(|| request(&self.session, self.range, self.window));
+                .get_or_insert_with(|| request(&self.options, self.window));
             let mut decoded = match pending.next().await {
                 Ok(decoded) => decoded,
                 Err(error) if error.refuses_batches(&TOO_LARGE) => {
@@ -103,16 +98,16 @@ impl V1Walk {
                 decoded.refetched = std::mem::take(&mut self.returned);
             }
             self.is_done = !decoded.page.is_continued;
-            self.session.may_be_limit(decoded.received);
+            self.options.session.may_be_limit(decoded.received);
             let is_enough = self.sample.add_all(&decoded.page.batches);
-            if self.window == self.range && self.whole.len() < MAX_WHOLE {
+            if self.window == self.options.range && self.whole.len() < MAX_WHOLE {
                 self.whole.extend(decoded.page.ids());
             }
             if decoded.received < V1_LIMIT || !self.is_split {
                 self.returned += decoded.page.batches.len() as u64;
                 return Ok(WalkStep::Page(decoded));
             }
-            self.session.recycle(decoded.page);
+            self.options.session.recycle(decoded.page);
             if is_enough || self.is_done {
                 self.pending = None;
                 let sample = std::mem::take(&mut self.sample);
@@ -173,7 +168,7 @@ impl V1Walk {
 
     /// Samples the creation dates of `window`; also returns the number of batches received.
     async fn sample(&self, window: Range) -> Result<(CreationSample, usize), ServiceError> {
-        let mut pending = request(&self.session, self.range, window);
+        let mut pending = request(&self.options, window);
         let mut sample = CreationSample::default();
         loop {
             let decoded = pending.next().await?;
@@ -184,7 +179,7 @@ impl V1Walk {
             if is_enough || !decoded.page.is_continued {
                 return Ok((sample, decoded.received));
             }
-            self.session.recycle(decoded.page);
+            self.options.session.recycle(decoded.page);
         }
     }
 }
@@ -202,10 +197,8 @@ fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
 
 /// Walks a window that cannot be split: as a whole, and then, if it has too many batches, second by second.
 pub(super) struct V1Seconds {
-    session: Arc<FetchSession>,
-    range: Range,
+    options: WalkOptions,
     window: Range,
-    repeat_guard: Arc<RepeatGuard>,
     /// The windows to request, the current one first.
     requests: VecDeque<Range>,
     pending: Option<PendingPage>,
@@ -231,17 +224,10 @@ struct SecondsReceived {
 }
 
 impl V1Seconds {
-    pub(super) fn new(
-        session: Arc<FetchSession>,
-        range: Range,
-        window: Range,
-        repeat_guard: Arc<RepeatGuard>,
-    ) -> Self {
+    pub(super) fn new(options: WalkOptions, window: Range) -> Self {
         Self {
-            session,
-            range,
+            options,
             window,
-            repeat_guard,
             requests: VecDeque::from([window]),
             pending: None,
             refused: None,
@@ -260,7 +246,7 @@ impl V1Seconds {
                 if self.in_seconds.is_some() {
                     log::info!("requesting {} on its own", window.describe());
                 }
-                request(&self.session, self.range, window)
+                request(&self.options, window)
             });
             let decoded = match pending.next().await {
                 Ok(decoded) => decoded,
@@ -285,7 +271,10 @@ impl V1Seconds {
         if decoded.is_retry {
             self.digest = 0;
         }
-        self.digest = self.repeat_guard.digest(self.digest, &decoded.page.batches);
+        self.digest = self
+            .options
+            .repeat_guard
+            .digest(self.digest, &decoded.page.batches);
         let is_other = |second| !self.window.contains(second);
         self.has_others |= decoded.page.created().any(is_other);
         if let Some(in_seconds) = &mut self.in_seconds {
@@ -309,13 +298,13 @@ impl V1Seconds {
         if let Some(in_seconds) = &mut self.in_seconds {
             in_seconds.received += received;
             if received >= V1_LIMIT {
-                let is_limit = self.session.may_be_limit(received);
+                let is_limit = self.options.session.may_be_limit(received);
                 self.note_truncated(window, received, is_limit);
             }
         } else if received >= V1_LIMIT {
-            let checked = self.repeat_guard.check(digest);
+            let checked = self.options.repeat_guard.check(digest);
             checked?;
-            let is_limit = self.session.may_be_limit(received);
+            let is_limit = self.options.session.may_be_limit(received);
             if !self.request_seconds() {
                 self.note_truncated(window, received, is_limit);
             }

@@ -4,14 +4,13 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::decode::{DataIssues, DecodedPage, ResponseInfo};
 use super::pending::{EXPIRED, PendingPage};
 use super::planner::WindowPlanner;
 use super::repeats::broken_pages;
-use super::session::FetchSession;
+use super::session::WalkOptions;
 use super::step::{WalkStep, WindowEnd};
 use super::window::{self, WalkMode};
 use crate::batch::Page;
@@ -38,13 +37,9 @@ const MANY_EMPTY: u64 = 1000;
 const MAX_CURSOR: usize = 16 << 10;
 
 pub(super) struct V2Walk {
-    session: Arc<FetchSession>,
+    options: WalkOptions,
     window: Range,
     mode: WalkMode,
-    /// Whether the service may not have version 2.
-    may_be_missing: bool,
-    /// Whether the window must be in the same order as one walk over the whole range.
-    is_ordered: bool,
     /// The cursor of the current page.
     cursor: Option<Secret>,
     /// The current page, and the number of its batches that were returned.
@@ -73,24 +68,16 @@ pub(super) struct V2Walk {
 }
 
 impl V2Walk {
-    pub(super) fn new(
-        session: Arc<FetchSession>,
-        window: Range,
-        mode: WalkMode,
-        may_be_missing: bool,
-        is_ordered: bool,
-    ) -> Self {
+    pub(super) fn new(options: WalkOptions, window: Range, mode: WalkMode) -> Self {
         let id = WalkId {
-            number: session.next_walk(),
+            number: options.session.next_walk(),
             is_window: matches!(mode, WalkMode::Window { .. }),
         };
         Self {
             id,
-            session,
+            options,
             window,
             mode,
-            may_be_missing,
-            is_ordered,
             cursor: None,
             pending: None,
             returned: 0,
@@ -129,7 +116,7 @@ impl V2Walk {
     }
 
     fn is_missing(&self, error: &ServiceError) -> bool {
-        self.may_be_missing && self.pages + self.most_pages == 0 && error.is_missing()
+        self.options.may_be_missing && self.pages + self.most_pages == 0 && error.is_missing()
     }
 
     /// Returns the next part of the current page. Requests the page after it as soon as its cursor is known.
@@ -215,7 +202,10 @@ impl V2Walk {
             );
             self.end = Some(WindowEnd::Failed(broken_pages(why)));
         } else if !self.cursors.insert(self.digest(&cursor)) {
-            self.session.is_looping.store(true, Ordering::Relaxed);
+            self.options
+                .session
+                .is_looping
+                .store(true, Ordering::Relaxed);
             let why =
                 "the service returned the same next_token twice, so its pages would never end";
             self.end = Some(WindowEnd::Failed(broken_pages(why)));
@@ -300,7 +290,7 @@ impl V2Walk {
         let WalkMode::Window { newest_first, .. } = self.mode else {
             return false;
         };
-        if !self.is_ordered {
+        if !self.options.is_ordered {
             return false;
         }
         // A duplicate may be out of order. Duplicates are rare, so they are excluded only if a page seems to
@@ -374,7 +364,7 @@ impl V2Walk {
         if self.restarts >= MAX_RESTARTS {
             let failure =
                 Failure::from(error).with_message("the service rejects its own next_token");
-            let hint = if self.session.client.limiter.was_sequential() {
+            let hint = if self.options.session.client.limiter.was_sequential() {
                 "request a shorter range with `--start` and `--end`"
             } else {
                 "request a shorter range with `--start` and `--end`, or one page at a time with `--parallel 1`"
@@ -386,7 +376,7 @@ impl V2Walk {
         ));
         self.restarts += 1;
         self.cursors.clear();
-        self.id.number = self.session.next_walk();
+        self.id.number = self.options.session.next_walk();
         // The window is fetched again from its start.
         (self.pending, self.ahead, self.pages) = (None, None, 0);
         self.returned = 0;
@@ -402,7 +392,7 @@ impl V2Walk {
         let failure = Failure::from(error);
         if is_about_dates
             && failure.kind == Kind::Refused
-            && self.session.client.limiter.is_parallel()
+            && self.options.session.client.limiter.is_parallel()
         {
             failure.hint(
                 "trayscan asked for a part of the range, to fetch several parts at a time; `--parallel 1` adds no dates of its own",
@@ -423,7 +413,13 @@ impl V2Walk {
             window: matches!(self.mode, WalkMode::Window { .. }).then_some(self.window),
             page,
         };
-        PendingPage::new(&self.session, Version::V2, self.window, next_token, info)
+        PendingPage::new(
+            &self.options.session,
+            Version::V2,
+            self.window,
+            next_token,
+            info,
+        )
     }
 }
 

@@ -1,9 +1,6 @@
 //! Walks a window in the right version, page by page.
 
-use std::sync::Arc;
-
-use super::repeats::RepeatGuard;
-use super::session::FetchSession;
+use super::session::WalkOptions;
 use super::step::{WalkStep, WindowEnd};
 use super::v1::{V1Seconds, V1Walk};
 use super::v2::V2Walk;
@@ -18,29 +15,10 @@ pub(super) enum Walk {
     V2(Box<V2Walk>),
 }
 
-/// What all walks of a range have in common.
-pub(super) struct WalkOptions {
-    pub(super) session: Arc<FetchSession>,
-    pub(super) range: Range,
-    pub(super) version: Version,
-    /// Whether the service may not have version 2.
-    pub(super) may_be_missing: bool,
-    /// Whether windows must have the order of one walk over the whole range.
-    pub(super) is_ordered: bool,
-    pub(super) repeat_guard: Arc<RepeatGuard>,
-}
-
 impl Walk {
     pub(super) fn new(options: WalkOptions, window: Range, mode: WalkMode) -> Self {
-        let WalkOptions { session, range, .. } = options;
         if options.version == Version::V2 {
-            return Self::V2(Box::new(V2Walk::new(
-                session,
-                window,
-                mode,
-                options.may_be_missing,
-                options.is_ordered,
-            )));
+            return Self::V2(Box::new(V2Walk::new(options, window, mode)));
         }
         let hint = match mode {
             WalkMode::V1(hint) => hint,
@@ -48,8 +26,8 @@ impl Walk {
         };
         let is_split = mode != WalkMode::Full;
         match window::halves(&window) {
-            Some(halves) => Self::V1(V1Walk::new(session, range, window, halves, hint, is_split)),
-            None => Self::V1Seconds(V1Seconds::new(session, range, window, options.repeat_guard)),
+            Some(halves) => Self::V1(V1Walk::new(options, window, halves, hint, is_split)),
+            None => Self::V1Seconds(V1Seconds::new(options, window)),
         }
     }
 

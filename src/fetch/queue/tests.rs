@@ -4,9 +4,8 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use super::super::repeats::RepeatGuard;
-use super::super::session::FetchSession;
+use super::super::session::{FetchSession, WalkOptions};
 use super::super::step::WindowEnd;
-use super::super::walk::WalkOptions;
 use super::*;
 use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Session, Version, block_on};
 use crate::error::Kind;
