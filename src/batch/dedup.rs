@@ -41,7 +41,7 @@ pub(crate) enum Arrival {
 }
 
 /// A digest that identifies a batch and its content.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Digest {
     shard: usize,
     known: DedupEntry,
@@ -154,7 +154,7 @@ fn low(digest: u128) -> u16 {
 }
 
 /// A batch, or a free slot.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct DedupEntry {
     id: [u16; 4],
     content: [u16; 2],

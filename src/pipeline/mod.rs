@@ -2,6 +2,8 @@
 
 mod sort;
 
+use std::collections::HashSet;
+
 use sort::Sorter;
 
 use crate::batch::Page;
@@ -75,6 +77,8 @@ pub(crate) async fn run(
         ..Counts::default()
     };
     let mut received = ReceivedPages::new();
+    // What was dropped because another version came first. It may arrive again where two windows meet.
+    let mut dropped = HashSet::new();
     let mut sorter = selection.sorting.clone().map(Sorter::new);
     let limit = selection.limit.unwrap_or(u64::MAX);
     'pages: while selection.sorting.is_some() || counts.written < limit {
@@ -82,7 +86,8 @@ pub(crate) async fn run(
             break;
         };
         let arrivals = received.add(&page)?;
-        for (batch, arrival) in page.batches.iter().zip(arrivals) {
+        let digests = page.digests.iter().zip(arrivals);
+        for (batch, (digest, arrival)) in page.batches.iter().zip(digests) {
             match arrival {
                 Arrival::New => {}
                 Arrival::Duplicate => {
@@ -90,7 +95,7 @@ pub(crate) async fn run(
                     continue;
                 }
                 Arrival::Conflict => {
-                    counts.conflicts += 1;
+                    counts.conflicts += u64::from(dropped.insert(*digest));
                     continue;
                 }
             }

@@ -1,5 +1,7 @@
 //! The manifest, dense windows, accidental order, and blocked windows.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -7,7 +9,7 @@ use super::assert_same_for_all;
 use super::dates::{DAY, DatedService, SECOND, every, micros};
 use crate::export::{MANY_RETRIES, YEAR_FLAGS, with};
 use crate::fake::{Answer, Batch, FakeService, list, token};
-use crate::harness::SOON;
+use crate::harness::{SOON, export};
 use crate::manifest::receipt;
 
 /// Asserts that each window begins where the previous one ends.
@@ -141,4 +143,36 @@ fn a_split_window_continues_while_later_windows_wait_for_buffer_space() {
 fn a_retried_window_continues_while_later_windows_wait_for_buffer_space() {
     let service = failing_between_halves(2, large_answer(2000, 5_000));
     assert_succeeds(&service, "2024-05-01T06:00:02Z");
+}
+
+#[test]
+fn other_versions_of_batches_are_counted_once() {
+    let minutes = (0..400).map(|number| DAY * 20_000 + number * 60 * SECOND);
+    // Each second has a batch and another version of it.
+    let dated = DatedService::new(minutes.flat_map(|second| [second; 2]));
+    let text = |number: usize| match number % 2 {
+        0 => dated.text(number),
+        _ => dated.text(number - 1).replace("\"Tray\"", "\"Other\""),
+    };
+    let texts: Vec<String> = (0..dated.created.len()).map(text).collect();
+    for workers in ["1", "4", "16"] {
+        let (dated, texts) = (dated.clone(), texts.clone());
+        let service = FakeService::start(move |asked| match asked.path() {
+            "/v2/auth" => token(),
+            _ => Answer::ok(dated.page(&texts, asked)),
+        });
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("manifest.json");
+        let path = path.to_str().unwrap();
+        let flags = ["-f", "csv", "--manifest", path, "--parallel", workers];
+        export(&service, &flags).expect(0);
+        let manifest: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(manifest["batches"], 400, "{manifest}");
+        assert_eq!(manifest["conflicts_dropped"], 400, "{manifest}");
+        assert_eq!(
+            manifest["windows"].as_array().unwrap().len() > 1,
+            workers != "1",
+            "{manifest}"
+        );
+    }
 }
