@@ -147,9 +147,20 @@ impl Response {
 struct TokenBody<'a> {
     #[serde(borrow)]
     access_token: Option<&'a RawValue>,
-    /// May have any type; only a number of seconds is used.
+    /// A number of seconds, which some servers send as text. May have any type.
     #[serde(borrow)]
     expires_in: Option<&'a RawValue>,
+}
+
+/// Returns a lifetime in whole seconds; `None` if it is not a positive number or zero.
+fn lifetime(json: &str) -> Option<u64> {
+    let seconds: f64 = json.trim_matches('"').parse().ok()?;
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a fraction does not matter, and a large number becomes the largest"
+    )]
+    (seconds >= 0.0).then_some(seconds as u64)
 }
 
 fn read_token(body: &[u8]) -> Result<TokenResponse, ParseError> {
@@ -172,9 +183,31 @@ fn read_token(body: &[u8]) -> Result<TokenResponse, ParseError> {
     let fields: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
     Ok(TokenResponse {
         access_token: Secret::new(token),
-        expires_in: used
-            .expires_in
-            .and_then(|seconds| seconds.get().parse().ok()),
+        expires_in: used.expires_in.and_then(|seconds| lifetime(seconds.get())),
         fields: fields.into_iter().map(|(name, _)| name).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lifetime;
+
+    #[test]
+    fn a_lifetime_is_a_number_or_a_text() {
+        for (json, seconds) in [
+            ("3", Some(3)),
+            ("3.0", Some(3)),
+            ("3.9e2", Some(390)),
+            ("\"3\"", Some(3)),
+            ("0", Some(0)),
+            ("1e300", Some(u64::MAX)),
+            ("-1", None),
+            ("\"NaN\"", None),
+            ("\"soon\"", None),
+            ("null", None),
+            ("{}", None),
+        ] {
+            assert_eq!(lifetime(json), seconds, "{json}");
+        }
+    }
 }

@@ -213,8 +213,7 @@ fn refuse_contradiction(path: &Path, inner: &Path, format: Option<Format>) -> Re
         format.name()
     ))
     .hint(format!(
-        "write `--format {}`, or another name: `-o {}`",
-        named.name(),
+        "choose another name, such as `-o {}`, or another `--format`",
         text::one_line(&right.to_string_lossy())
     )))
 }

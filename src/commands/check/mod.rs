@@ -351,6 +351,11 @@ fn report_clock(results: &mut CheckResults, clock: Option<SystemTime>) -> anyhow
         return results.ok("clock", "the same as the clock of the service");
     }
     let which = if ours > theirs { "ahead of" } else { "behind" };
+    // The date of the service is one of whole seconds, and some time ago.
+    let seconds = match seconds {
+        ..600 => seconds,
+        _ => (seconds + 30) / 60 * 60,
+    };
     let difference = text::long_time(Duration::from_secs(seconds));
     log::warn!(
         "the clock of this machine is {difference} {which} that of the service; relative dates are off by as much"
