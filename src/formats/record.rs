@@ -5,6 +5,9 @@ use std::ops::ControlFlow;
 use crate::batch::Values;
 use crate::error::{Failure, Kind};
 
+/// The column of fields that the interface does not know, in formats with fixed columns.
+pub(crate) const EXTRA: &str = "extra";
+
 /// One batch of a file.
 pub(crate) struct Record<'a> {
     pub(crate) values: &'a dyn Values,

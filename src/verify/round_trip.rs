@@ -270,37 +270,6 @@ fn objects_may_be_formatted_by_hand() {
 }
 
 #[test]
-fn each_object_must_be_on_its_own_line() {
-    for (text, why) in [
-        (
-            "{\"batch_id\":\"a\"} {\"batch_id\":\"b\"}\n",
-            "2 JSON objects are on 1 lines",
-        ),
-        (
-            "{\"batch_id\":\"a\"}\n\n{\"batch_id\":\"b\"}\n",
-            "line 2: the line is empty",
-        ),
-        ("{\"batch_id\":\"a\"}\n \n", "line 2: the line is empty"),
-        (
-            "{\"batch_id\":\n\"a\"}\n",
-            "line 1: the line is not one JSON object",
-        ),
-        (
-            "{\"batch_id\":\"a\"\n}\n",
-            "line 1: the line is not one JSON object",
-        ),
-        (
-            "{\"x\":{}\n,\"batch_id\":\"a\"}",
-            "line 2: the line is not one JSON object",
-        ),
-    ] {
-        let failure = read("a.ndjson", text.as_bytes()).expect_err(text);
-        assert!(failure.to_string().contains(why), "{failure}");
-        assert_eq!(failure.kind, crate::error::Kind::Protocol);
-    }
-}
-
-#[test]
 fn pieces_of_any_length_are_joined() {
     // Longer than a piece, without and with line breaks, and with a character across its end.
     for (open, between, close) in [("[", ",", "]"), ("", "\n", "\n")] {
@@ -407,6 +376,36 @@ fn errors_name_their_position() {
             "a.ndjson",
             b"{\"batch_id\":\"\xff\"}",
             "batch 1: it is not UTF-8",
+        ),
+        (
+            "a.ndjson",
+            b"{\"batch_id\":\"a\"} {\"batch_id\":\"b\"}\n",
+            "2 JSON objects are on 1 lines",
+        ),
+        (
+            "a.ndjson",
+            b"{\"batch_id\":\"a\"}\n\n{\"batch_id\":\"b\"}\n",
+            "line 2: the line is empty",
+        ),
+        (
+            "a.ndjson",
+            b"{\"batch_id\":\"a\"}\n \n",
+            "line 2: the line is empty",
+        ),
+        (
+            "a.ndjson",
+            b"{\"batch_id\":\n\"a\"}\n",
+            "line 1: the line is not one JSON object",
+        ),
+        (
+            "a.ndjson",
+            b"{\"batch_id\":\"a\"\n}\n",
+            "line 1: the line is not one JSON object",
+        ),
+        (
+            "a.ndjson",
+            b"{\"x\":{}\n,\"batch_id\":\"a\"}",
+            "line 2: the line is not one JSON object",
         ),
     ] {
         let failure = read(name, bytes).expect_err(why);

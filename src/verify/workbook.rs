@@ -30,9 +30,8 @@ pub(crate) fn read(
     each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
     let mut book = Workbook::open(bytes)?;
-    let mut figures = book.origin.take().map(|origin| {
-        let all = Range::default();
-        let span = KnownSpan::new(&origin.range, &all, origin.asked, origin.zone);
+    let mut figures = book.origin.take().map(|(asked, zone, range)| {
+        let span = KnownSpan::new(&range, &Range::default(), asked, zone);
         CropFigures::new(span)
     });
     let (mut columns, mut is_whole) = (None, true);

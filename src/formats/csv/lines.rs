@@ -59,7 +59,10 @@ impl LineChecker {
                 LineState::Bare => self.bare(rest)?,
                 LineState::Quoted => self.quoted(rest),
                 LineState::Quote => self.after_quote(rest[0])?,
-                LineState::Return => self.after_return(rest[0])?,
+                LineState::Return if rest[0] == b'\n' => self.end_row(true).map(|()| 1)?,
+                LineState::Return => {
+                    return Err(self.bad("a carriage return has no line feed after it"));
+                }
             };
             self.last = bytes[at - 1];
         }
@@ -110,13 +113,6 @@ impl LineChecker {
             _ => return Err(self.bad("text follows the closing quote of a cell")),
         }
         Ok(1)
-    }
-
-    fn after_return(&mut self, byte: u8) -> Result<usize, BadLine> {
-        match byte {
-            b'\n' => self.end_row(true).map(|()| 1),
-            _ => Err(self.bad("a carriage return has no line feed after it")),
-        }
     }
 
     fn end_row(&mut self, crlf: bool) -> Result<(), BadLine> {

@@ -126,9 +126,12 @@ impl Receiver<'_, '_> {
         }
         let no_batch = |hint| ReadError::broken(place, "it is not a batch", hint);
         match read.batch {
-            Some(batch) if is_manifest(&batch) => Err(no_batch(Some(
-                "this is a manifest: pass the export first, and the manifest with `--manifest`",
-            ))),
+            // It has a field `warnings`, too.
+            Some(batch) if batch.unknown().any(|(name, _)| name == "\"set_digest\"") => {
+                Err(no_batch(Some(
+                    "this is a manifest: pass the export first, and the manifest with `--manifest`",
+                )))
+            }
             Some(batch) if batch.columns() > 0 => self.pass_on(&batch),
             _ => Err(no_batch(None)),
         }
@@ -164,11 +167,6 @@ impl Receiver<'_, '_> {
             split::ParseError::Broken(why) => ReadError::broken(place, why, None),
         }
     }
-}
-
-/// Returns whether it is a manifest, which has a field `warnings`, too.
-fn is_manifest(batch: &Batch) -> bool {
-    batch.unknown().any(|(name, _)| name == "\"set_digest\"")
 }
 
 /// Checks that each line is one object. A reader that splits at line breaks would otherwise fail, or see other

@@ -37,7 +37,8 @@ use ::parquet::schema::types::ColumnDescriptor;
 
 use crate::batch::{ALL_COLUMNS, COLUMNS, FieldType, Values, find_column};
 use crate::formats::record::{
-    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
+    EXTRA, EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace,
+    parse_digest_version,
 };
 use crate::terminal;
 use audit::ColumnAudit;
@@ -51,8 +52,7 @@ use thrift::{Node, broken, damaged};
 /// Rows read at a time.
 const ROWS: usize = 4096;
 
-/// The column of fields that the interface does not know, and its index after those of a batch.
-const EXTRA: &str = "extra";
+/// The index of the column of unknown fields, after those of a batch.
 const EXTRA_PLACE: usize = COLUMNS.len();
 
 /// The longest text of a value.
@@ -256,8 +256,8 @@ impl<'a> ParquetRows<'a> {
         for (number, (leaf, (chunk, column))) in chunks.enumerate() {
             let descriptor = &leaf.descriptor;
             let metadata = group.metadata().column(number);
-            let pages = pages::read(file, metadata, footer.start, &mut budget)?;
-            let index = footer.indexes(file, chunk, descriptor, &pages)?;
+            let mut pages = pages::read(file, metadata, footer.start, &mut budget)?;
+            footer.check_indexes(file, chunk, descriptor, &mut pages)?;
             let page_reader = catch_panic(|| group.get_column_page_reader(number))?;
             let mut page_reader = PageGuard::new(page_reader, descriptor);
             if descriptor.max_rep_level() > 0 {
@@ -275,7 +275,7 @@ impl<'a> ParquetRows<'a> {
             columns.push(OpenColumn {
                 leaf,
                 reader: get_column_reader(Arc::clone(descriptor), Box::new(page_reader)),
-                audit: ColumnAudit::new(descriptor, claimed, pages, index, filter, sorted),
+                audit: ColumnAudit::new(descriptor, claimed, pages, filter, sorted),
             });
         }
         Ok(Self {
@@ -311,7 +311,7 @@ impl<'a> ParquetRows<'a> {
         let mut undecided: Vec<usize> = (0..length).collect();
         for column in &self.sorted_by {
             let audit = &mut self.columns[*column].audit;
-            let steps = audit.take_steps().unwrap_or_default();
+            let steps = audit.take_steps();
             let step = |row: &usize| steps.get(*row).copied().unwrap_or(Ordering::Less);
             if undecided.iter().any(|row| step(row).is_gt()) {
                 let name = &audit.name;

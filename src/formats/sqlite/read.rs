@@ -8,13 +8,10 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::batch::{COLUMNS, FieldType, PlainRow, column_bits, find_column};
 use crate::error::{self, Failure};
-use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
+use crate::formats::record::{EXTRA, FileInfo, ReadError, Record, RecordHandler, RecordPlace};
 use crate::storage::sqlite::{
     check_pages, check_table, connect, damage, is_damage_error, read_failure,
 };
-
-/// The column of fields that the interface does not know.
-const EXTRA: &str = "extra";
 
 /// The page cache of SQLite: negative, so in KiB.
 const CACHE: i32 = -8192;

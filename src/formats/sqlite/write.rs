@@ -9,6 +9,7 @@ use crate::batch::{
     BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, FieldType, exact_float,
 };
 use crate::error::{Failure, Kind};
+use crate::formats::record::EXTRA;
 use crate::formats::{BatchWriter, ExportOutcome, Finished, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::storage::sqlite::{connect, io_error};
@@ -16,9 +17,6 @@ use crate::text;
 
 /// Pages of the file that are kept in memory, in KiB.
 const CACHE: i64 = 2 * 1024;
-
-/// The column of fields that the interface does not know.
-const EXTRA: &str = "extra";
 
 pub(crate) struct Sqlite {
     /// Must be closed before its file is published or removed.

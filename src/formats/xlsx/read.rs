@@ -29,6 +29,7 @@ use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
 use anyhow::{Context as _, ensure};
+use rust_xlsxwriter::utility::row_col_to_cell;
 use zip::ZipArchive;
 
 use super::PROGRAM;
@@ -68,9 +69,9 @@ pub(crate) struct Workbook<R: Read + Seek> {
     formats: NumberFormats,
     texts: SharedTexts,
     digest: Option<EmbeddedDigest>,
-    /// What the sheet `Summary` was computed from, beside the batches. `None` if another version wrote it, which may
-    /// have had other figures.
-    pub(crate) origin: Option<SummaryOrigin>,
+    /// What the sheet `Summary` was computed from, beside the batches: when they were requested, in seconds since 1970,
+    /// and their range. `None` if another version wrote it, which may have had other figures.
+    pub(crate) origin: Option<(i64, Zone, Range)>,
 }
 
 impl<R: Read + Seek> Workbook<R> {
@@ -92,7 +93,10 @@ impl<R: Read + Seek> Workbook<R> {
             digest: None,
             origin: None,
         };
-        let names = book.archive.file_names_raw().map(normalized);
+        let names = book.archive.file_names_raw().map(|name| {
+            let name = String::from_utf8_lossy(name);
+            name.to_lowercase().replace('\\', "/")
+        });
         for (place, name) in names.collect::<Vec<_>>().into_iter().enumerate() {
             if book.places.insert(name.clone(), place).is_some() {
                 return Err(in_part(&name, "appears twice"));
@@ -209,7 +213,7 @@ impl<R: Read + Seek> Workbook<R> {
             excludes_end: end.is_some(),
         };
         let origin = second(ASKED).zip(zone);
-        self.origin = origin.map(|(asked, zone)| SummaryOrigin { asked, zone, range });
+        self.origin = origin.map(|(asked, zone)| (asked, zone, range));
         Ok(())
     }
 
@@ -259,7 +263,8 @@ impl<R: Read + Seek> Workbook<R> {
             None
         };
         for name in self.places.clone().into_keys() {
-            if is_sheet(&name) && self.package.is_unread(&name) {
+            let is_unread = |part: &PackagePart| part.root.is_empty();
+            if is_sheet(&name) && self.package.part(&name).is_some_and(is_unread) {
                 self.read_part(&name)?;
             }
         }
@@ -297,12 +302,6 @@ impl<R: Read + Seek> Workbook<R> {
     }
 }
 
-/// Returns the name of a part in lower case.
-fn normalized(name: &[u8]) -> String {
-    let name = String::from_utf8_lossy(name);
-    name.to_lowercase().replace('\\', "/")
-}
-
 /// Says what a cell of the sheet `Summary` shows, and what is right.
 fn difference(place: (u32, u32), shown: &str, right: &str) -> String {
     let [shown, right] = [shown, right].map(|text| match text {
@@ -319,8 +318,6 @@ struct SheetReader<'a> {
     links: Links,
     header: Header,
     row: PlainRow,
-    /// The row of the last cell.
-    at: Option<u32>,
     /// The last cell.
     last: Option<(u32, u32)>,
     /// The first and the last row and column with a cell that is not empty.
@@ -349,7 +346,6 @@ impl<'a> SheetReader<'a> {
             links: Links::new(links.map(|relation| relation.target.as_str())),
             header: Header::default(),
             row: PlainRow::default(),
-            at: None,
             last: None,
             bounds: None,
             count,
@@ -363,11 +359,9 @@ impl<'a> SheetReader<'a> {
         next: Option<u32>,
         each: &mut RecordHandler<'_>,
     ) -> Result<ControlFlow<()>, ReadError> {
-        if self.at.is_none() || self.at == next {
-            self.at = next;
+        if self.last.is_none_or(|last| Some(last.0) == next) {
             return Ok(ControlFlow::Continue(()));
         }
-        self.at = next;
         if !self.header.is_read {
             self.header.is_read = true;
             self.header.check(self.name, self.info)?;
@@ -518,16 +512,7 @@ impl<'a> SheetReader<'a> {
 
 /// Returns the name of a cell, such as `P12`.
 fn cell_name((row, column): (u32, u32)) -> String {
-    let mut letters = Vec::new();
-    let mut rest = column + 1;
-    while rest > 0 {
-        letters.push(char::from(
-            b'A' + u8::try_from((rest - 1) % 26).unwrap_or_default(),
-        ));
-        rest = (rest - 1) / 26;
-    }
-    let letters: String = letters.iter().rev().collect();
-    format!("{letters}{}", u64::from(row) + 1)
+    row_col_to_cell(row, u16::try_from(column).unwrap_or(u16::MAX - 1))
 }
 
 /// Returns whether people see the value of a cell. Formats of numbers show text as it is.
@@ -561,14 +546,6 @@ fn in_part(name: &str, why: impl Display) -> ReadError {
 #[allow(clippy::needless_pass_by_value, reason = "as `map_err` passes it")]
 fn unpacked(error: zip::result::ZipError) -> ReadError {
     altered(format!("the spreadsheet cannot be unpacked: {error}"))
-}
-
-/// What the sheet `Summary` was computed from, beside the batches.
-pub(crate) struct SummaryOrigin {
-    /// When the batches were requested, in seconds since 1970.
-    pub(crate) asked: i64,
-    pub(crate) zone: Zone,
-    pub(crate) range: Range,
 }
 
 /// Returns the sheets of batches, by their names; if there are none, the first sheet that is not one of the others.
@@ -688,17 +665,5 @@ mod tests {
         assert_eq!(sheets(&["Data", "Batches"]), None);
         assert_eq!(sheets(&["Summary", "batches", "Batches"]), None);
         assert_eq!(sheets(&["Data", "Summary"]), Some(vec!["Data".to_owned()]));
-    }
-
-    #[test]
-    fn cells_have_names_of_letters_and_digits() {
-        for (cell, name) in [
-            ((0, 0), "A1"),
-            ((11, 15), "P12"),
-            ((0, 26), "AA1"),
-            ((4, 701), "ZZ5"),
-        ] {
-            assert_eq!(cell_name(cell), name);
-        }
     }
 }

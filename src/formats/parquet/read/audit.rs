@@ -18,9 +18,7 @@ pub(super) struct ColumnAudit {
     order: SortOrder,
     claimed: Claimed,
     pages: std::vec::IntoIter<DataPage>,
-    /// The bounds of each page in the column index.
-    index: std::vec::IntoIter<Claimed>,
-    page: Option<(DataPage, Option<Claimed>)>,
+    page: Option<DataPage>,
     in_page: FoundValues,
     all: FoundValues,
     distinct: Option<HashSet<u64>>,
@@ -79,7 +77,6 @@ impl ColumnAudit {
         column: &ColumnDescriptor,
         claimed: Claimed,
         pages: Vec<DataPage>,
-        index: Vec<Claimed>,
         filter: Option<Filter>,
         sorted: Option<Sorted>,
     ) -> Self {
@@ -90,7 +87,6 @@ impl ColumnAudit {
             distinct: claimed.distinct.map(|_| HashSet::new()),
             claimed,
             pages: pages.into_iter(),
-            index: index.into_iter(),
             page: None,
             in_page: FoundValues::default(),
             all: FoundValues::default(),
@@ -104,13 +100,12 @@ impl ColumnAudit {
         while self
             .page
             .as_ref()
-            .is_none_or(|(page, _)| page.values == self.in_page.count)
+            .is_none_or(|page| page.values == self.in_page.count)
         {
             self.end_page()?;
-            let Some(page) = self.pages.next() else {
-                return Err(format!("`{}` has more values than its pages", self.name));
-            };
-            self.page = Some((page, self.index.next()));
+            let page = self.pages.next();
+            let why = || format!("`{}` has more values than its pages", self.name);
+            self.page = Some(page.ok_or_else(why)?);
         }
         self.in_page.add(self.order, value);
         if let Some(value) = value {
@@ -127,16 +122,16 @@ impl ColumnAudit {
         Ok(())
     }
 
-    /// Returns how each value since the last call compares with its predecessor; `None` if no order is declared.
-    pub(super) fn take_steps(&mut self) -> Option<Vec<Ordering>> {
-        let sorted = self.sorted.as_mut()?;
-        Some(std::mem::take(&mut sorted.steps))
+    /// Returns how each value since the last call compares with its predecessor; empty if no order is declared.
+    pub(super) fn take_steps(&mut self) -> Vec<Ordering> {
+        let steps = self.sorted.as_mut().map(|sorted| &mut sorted.steps);
+        steps.map(std::mem::take).unwrap_or_default()
     }
 
     fn end_page(&mut self) -> Result<(), String> {
-        if let Some((page, index)) = self.page.take() {
+        if let Some(page) = self.page.take() {
             let found = std::mem::take(&mut self.in_page);
-            for claimed in [Some(page.claimed), index].into_iter().flatten() {
+            for claimed in page.claims {
                 let checked = claimed.check(self.order, &found);
                 checked.map_err(|why| format!("a page of `{}` has the {why}", self.name))?;
             }
@@ -157,11 +152,8 @@ impl ColumnAudit {
             ));
         }
         let distinct = self.distinct.as_ref().map(HashSet::len);
-        let is_distinct = match (self.claimed.distinct, distinct) {
-            (Some(claimed), Some(found)) => usize::try_from(claimed) == Ok(found),
-            _ => true,
-        };
-        if !is_distinct {
+        let claimed = self.claimed.distinct.map(usize::try_from);
+        if distinct.map(Ok) != claimed {
             return Err(format!(
                 "the statistics of `{}` have the wrong number of distinct values",
                 self.name

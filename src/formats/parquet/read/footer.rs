@@ -90,14 +90,14 @@ impl Footer {
         Ok(())
     }
 
-    /// Reads the indexes of a column; returns the statistics of each page.
-    pub(super) fn indexes(
+    /// Reads the indexes of a column, and adds their statistics to those of its pages.
+    pub(super) fn check_indexes(
         &self,
         file: &File,
         chunk: &Node,
         column: &ColumnDescriptor,
-        pages: &[DataPage],
-    ) -> Result<Vec<Claimed>, ReadError> {
+        pages: &mut [DataPage],
+    ) -> Result<(), ReadError> {
         let is_flat = column.max_rep_level() == 0;
         if let Some(index) = self.index(file, chunk, 4, layout::OFFSET_INDEX)?
             && is_flat
@@ -105,13 +105,13 @@ impl Footer {
         {
             return Err(damaged("the offset index does not point to its pages"));
         }
-        match self.index(file, chunk, 6, layout::COLUMN_INDEX)? {
-            Some(index) if is_flat => {
-                let claims = column_index(&index, SortOrder::of(column), pages);
-                claims.ok_or_else(|| damaged("the column index does not match its pages"))
-            }
-            _ => Ok(Vec::new()),
+        if let Some(index) = self.index(file, chunk, 6, layout::COLUMN_INDEX)?
+            && is_flat
+            && add_column_index(&index, SortOrder::of(column), pages).is_none()
+        {
+            return Err(damaged("the column index does not match its pages"));
         }
+        Ok(())
     }
 
     /// Reads the index whose offset and length are in the fields `id` and `id + 1`.
@@ -211,39 +211,39 @@ fn is_chunk(chunk: &Node, group: &Node, column: &ColumnDescriptor) -> bool {
         && (column.max_rep_level() > 0 || chunk.int(5) == group.int(3))
 }
 
-/// Reads a column index; returns the statistics of each page. `None` if it is not one of these pages, or if it says that
+/// Adds the statistics of a column index to those of its pages. `None` if it is not one of these pages, or if it says that
 /// they are sorted, but they are not.
-fn column_index(index: &Node, order: SortOrder, pages: &[DataPage]) -> Option<Vec<Claimed>> {
+fn add_column_index(index: &Node, order: SortOrder, pages: &mut [DataPage]) -> Option<()> {
     let (empty, least, greatest) = (index.list(1), index.list(2), index.list(3));
     let nulls = index.list(5);
     let fits = [empty.len(), least.len(), greatest.len()] == [pages.len(); 3]
         && (nulls.is_empty() || nulls.len() == pages.len());
     fits.then_some(())?;
-    let mut claims = Vec::new();
     let mut bounds: Vec<[&[u8]; 2]> = Vec::new();
-    for (place, page) in pages.iter().enumerate() {
+    for (place, page) in pages.iter_mut().enumerate() {
         let count = match nulls.get(place) {
             Some(Node::Int(_, count)) => Some(*count),
             Some(_) => return None,
             None => None,
         };
-        match (&empty[place], &least[place], &greatest[place]) {
-            (Node::Bool(true), _, _) => {
-                let mut claimed = Claimed::of_index(None, count);
-                claimed
-                    .expect_nulls(i64::try_from(page.values).ok()?)
-                    .ok()?;
-                claims.push(claimed);
-            }
-            (Node::Bool(false), Node::Bytes(least), Node::Bytes(greatest)) => {
-                bounds.push([least, greatest]);
-                claims.push(Claimed::of_index(Some([least, greatest]), count));
-            }
-            _ => return None,
-        }
+        page.claims
+            .push(match (&empty[place], &least[place], &greatest[place]) {
+                (Node::Bool(true), _, _) => {
+                    let mut claimed = Claimed::of_index(None, count);
+                    claimed
+                        .expect_nulls(i64::try_from(page.values).ok()?)
+                        .ok()?;
+                    claimed
+                }
+                (Node::Bool(false), Node::Bytes(least), Node::Bytes(greatest)) => {
+                    bounds.push([least, greatest]);
+                    Claimed::of_index(Some([least, greatest]), count)
+                }
+                _ => return None,
+            });
     }
     let wrong_order = match index.int(4)? {
-        0 => return Some(claims),
+        0 => return Some(()),
         1 => Ordering::Greater,
         2 => Ordering::Less,
         _ => return None,
@@ -251,7 +251,7 @@ fn column_index(index: &Node, order: SortOrder, pages: &[DataPage]) -> Option<Ve
     let is_sorted = |pair: &[[&[u8]; 2]]| {
         (0..2).all(|side| order.compare(pair[0][side], pair[1][side]) != Some(wrong_order))
     };
-    bounds.windows(2).all(is_sorted).then_some(claims)
+    bounds.windows(2).all(is_sorted).then_some(())
 }
 
 /// Returns whether an offset index is that of these pages.

@@ -2,7 +2,7 @@
 
 use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use ::parquet::schema::types::ColumnDescriptor;
-use chrono::DateTime;
+use chrono::{DateTime, SecondsFormat};
 
 use crate::batch::FieldType;
 
@@ -121,13 +121,15 @@ pub(super) fn format_number(number: i128, column_type: ColumnType) -> Option<Str
         ColumnType::Instant(parts) => {
             let number = i64::try_from(number).ok()?;
             let (second, rest) = (number.div_euclid(parts), number.rem_euclid(parts));
-            let moment = DateTime::from_timestamp(second, 0)?;
-            let whole = moment.format("%Y-%m-%dT%H:%M:%S");
-            if rest == 0 {
-                return Some(format!("{whole}Z"));
-            }
-            let width = parts.ilog10() as usize;
-            Some(format!("{whole}.{rest:0width$}Z"))
+            let nanos = u32::try_from(rest * (NANOS / parts)).ok()?;
+            let digits = match (rest, parts) {
+                (0, _) => SecondsFormat::Secs,
+                (_, MILLIS) => SecondsFormat::Millis,
+                (_, MICROS) => SecondsFormat::Micros,
+                _ => SecondsFormat::Nanos,
+            };
+            let moment = DateTime::from_timestamp(second, nanos)?;
+            Some(moment.to_rfc3339_opts(digits, true))
         }
         _ => Some(number.to_string()),
     }
@@ -183,18 +185,12 @@ mod tests {
             (ConvertedType::TIMESTAMP_MICROS, false),
             (ConvertedType::TIME_MICROS, false),
         ] {
+            let is_decimal = converted == ConvertedType::DECIMAL;
+            let (precision, scale) = if is_decimal { (9, 2) } else { (-1, -1) };
             let column = Type::primitive_type_builder("images", Physical::INT64)
                 .with_converted_type(converted)
-                .with_precision(if converted == ConvertedType::DECIMAL {
-                    9
-                } else {
-                    -1
-                })
-                .with_scale(if converted == ConvertedType::DECIMAL {
-                    2
-                } else {
-                    -1
-                });
+                .with_precision(precision)
+                .with_scale(scale);
             let column = Arc::new(column.build().expect("a type"));
             let column = ColumnDescriptor::new(column, 0, 0, ColumnPath::from("images"));
             let found = column_type(&column, FieldType::Integer);

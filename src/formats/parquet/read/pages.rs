@@ -36,8 +36,8 @@ pub(super) struct DataPage {
     pub(super) size: u64,
     /// The number of values, nulls included.
     pub(super) values: u64,
-    /// The statistics in its header.
-    pub(super) claimed: Claimed,
+    /// The statistics in its header, and those in the column index.
+    pub(super) claims: Vec<Claimed>,
 }
 
 /// Reads the headers of all pages of a column, which must be before `end`.
@@ -114,8 +114,8 @@ impl PageWalk<'_> {
             }
             (Some(DATA), [Some(page), None, None]) => {
                 budget.reserve_header(length)?;
-                let claimed = page.field(5).map(Claimed::read);
-                self.data(page, 2, (at, size), claimed.unwrap_or_default())?;
+                let claimed = page.field(5).map(Claimed::read).unwrap_or_default();
+                self.data(page, 2, (at, size), claimed)?;
                 self.largest = self.largest.max(unpacked);
             }
             (Some(DATA_V2), [None, None, Some(page)]) => {
@@ -149,7 +149,7 @@ impl PageWalk<'_> {
             offset,
             size,
             values: values(page, u64::MAX)?,
-            claimed,
+            claims: vec![claimed],
         });
         Ok(())
     }

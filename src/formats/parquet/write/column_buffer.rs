@@ -10,9 +10,7 @@ use ::parquet::file::writer::SerializedColumnWriter;
 use bytes::Bytes;
 
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
-
-/// The column of fields that the interface does not know.
-pub(super) const EXTRA: &str = "extra";
+use crate::formats::record::EXTRA;
 
 /// Rows that are passed to the parquet crate at a time.
 const PIECE: usize = 1024;

@@ -10,8 +10,9 @@ use ::parquet::file::metadata::SortingColumn;
 use ::parquet::file::properties::{BloomFilterPosition, WriterProperties};
 use ::parquet::schema::types::{ColumnPath, Type};
 
-use super::column_buffer::{ColumnBuffer, EXTRA};
+use super::column_buffer::ColumnBuffer;
 use crate::batch::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType};
+use crate::formats::record::EXTRA;
 
 /// DECIMAL(18,2): the most digits that fit into 64 bits.
 const PRECISION: i32 = 18;

@@ -27,7 +27,7 @@ impl Links {
     pub(super) fn new<'a>(targets: impl Iterator<Item = &'a str>) -> Self {
         let mut links = Self::default();
         for target in targets {
-            for address in [Some(target), mail_address(target)].into_iter().flatten() {
+            for address in addresses(target) {
                 links.has_others |= !is_like_address(address);
                 links.targets.insert(links.hash(page(address)));
             }
@@ -53,12 +53,8 @@ impl Links {
     /// Returns whether `target` is the address in the text of a cell.
     pub(super) fn leads_to(&self, target: &str, cell: (u32, u32)) -> bool {
         let found = self.found.binary_search_by_key(&cell, |(cell, _)| *cell);
-        // Programs turn mail addresses into links, too.
-        let addresses = [Some(target), mail_address(target)];
-        found.is_ok_and(|place| {
-            let mut addresses = addresses.into_iter().flatten();
-            addresses.any(|address| self.hash(address) == self.found[place].1)
-        })
+        let is_found = |place: usize, address| self.hash(address) == self.found[place].1;
+        found.is_ok_and(|place| addresses(target).any(|address| is_found(place, address)))
     }
 }
 
@@ -66,8 +62,10 @@ fn is_like_address(text: &str) -> bool {
     memchr2(b':', b'@', text.as_bytes()).is_some()
 }
 
-fn mail_address(target: &str) -> Option<&str> {
-    target.strip_prefix("mailto:")
+/// Returns the texts that a cell with this target may have: programs turn mail addresses into links, too.
+fn addresses(target: &str) -> impl Iterator<Item = &str> {
+    let mail = target.strip_prefix("mailto:");
+    [Some(target), mail].into_iter().flatten()
 }
 
 /// Returns an address without the place in the page.

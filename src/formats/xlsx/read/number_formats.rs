@@ -5,16 +5,10 @@ use std::collections::HashMap;
 /// The decimals that an export shows: those of the service.
 const DECIMALS: usize = 2;
 
-/// The number format of each cell format of a workbook, by its number.
+/// The number format of each cell format of a workbook, by its number: whether a date shows no fraction of a second, `None`
+/// if numbers are not dates; and what people see.
 #[derive(Debug, Default)]
-pub(super) struct NumberFormats(Vec<NumberFormat>);
-
-#[derive(Debug)]
-struct NumberFormat {
-    /// Whether a date shows no fraction of a second; `None` if numbers are not dates.
-    has_whole_seconds: Option<bool>,
-    shown: Shown,
-}
+pub(super) struct NumberFormats(Vec<(Option<bool>, Shown)>);
 
 /// What people see of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,10 +176,7 @@ impl NumberFormats {
             let code = codes.get(id).map(String::as_str);
             let is_date = code.map_or(matches!(id, 14..=22 | 27..=36 | 45..=47 | 50..=58), is_date);
             let code = code.unwrap_or_else(|| builtin_code(*id));
-            NumberFormat {
-                has_whole_seconds: is_date.then(|| !code.contains('0')),
-                shown: Shown::by(code),
-            }
+            (is_date.then(|| !code.contains('0')), Shown::by(code))
         };
         Self(ids.iter().map(format).collect())
     }
@@ -195,19 +186,18 @@ impl NumberFormats {
         format == 0 || self.find(format).is_some()
     }
 
-    fn find(&self, format: u32) -> Option<&NumberFormat> {
+    fn find(&self, format: u32) -> Option<&(Option<bool>, Shown)> {
         self.0.get(usize::try_from(format).ok()?)
     }
 
     /// Returns what people see of a cell in this format.
     pub(super) fn shown(&self, format: u32) -> &Shown {
-        let found = self.find(format);
-        found.map_or(&Shown::Value, |format| &format.shown)
+        self.find(format).map_or(&Shown::Value, |(_, shown)| shown)
     }
 
     /// Returns whether a date in this format shows no fraction of a second; `None` if it shows a number.
     pub(super) fn date(&self, format: u32) -> Option<bool> {
-        self.find(format)?.has_whole_seconds
+        self.find(format)?.0
     }
 }
 

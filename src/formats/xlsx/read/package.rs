@@ -56,11 +56,6 @@ impl Package {
         self.parts.get(name)
     }
 
-    /// Returns whether it is only known that there is such a part.
-    pub(super) fn is_unread(&self, name: &str) -> bool {
-        self.part(name).is_none_or(|part| part.root.is_empty())
-    }
-
     /// Returns whether any of the parts is that of a workbook.
     pub(super) fn has_book(&self) -> bool {
         let is_book = |part: &PackagePart| matches!(part.root.as_str(), "workbook" | "worksheet");

@@ -288,9 +288,11 @@ impl<'a, R: Read> PartReader<'a, R> {
         match (self.part.root.as_str(), name) {
             ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => bail!("has a formula"),
             ("worksheet", b"row") if xml.check.is_own() => {
-                let number = xml.attribute("r");
-                let number = number.map(|number| row_number(&number));
-                let number = number.map(|number| number.context("has a row without a number"));
+                let number = xml.attribute("r").map(|number| {
+                    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+                    let row = number.parse().ok().filter(|row| is_number && *row > 0);
+                    row.context("has a row without a number")
+                });
                 self.start_row(number.transpose()?)
             }
             ("worksheet", b"c") if xml.check.is_own() => self.open_cell(),
@@ -497,12 +499,6 @@ impl<'a, R: Read> PartReader<'a, R> {
 /// Returns whether the part `name` is a sheet.
 pub(super) fn is_sheet(name: &str) -> bool {
     name.contains("worksheets/") && !name.contains("/_rels/")
-}
-
-/// Parses the number of a row, from 1.
-fn row_number(text: &str) -> Option<u32> {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|row| is_number && *row > 0)
 }
 
 #[cfg(test)]
