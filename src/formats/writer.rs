@@ -7,9 +7,10 @@ use super::csv::CsvOptions;
 use super::summary::CropSummary;
 use crate::batch::digest::SetDigest;
 use crate::batch::filter::{Fields, Sorting};
-use crate::batch::{Batch, unquote};
-use crate::error::Failure;
+use crate::batch::{Batch, COLUMNS, unquote};
+use crate::error::{Failure, Kind};
 use crate::storage::EncodedOutput;
+use crate::text::brief;
 
 /// Writes batches in one format.
 pub(crate) trait BatchWriter: Send {
@@ -108,6 +109,18 @@ impl LeftOut {
     pub(crate) fn names(self) -> Vec<String> {
         self.names.into_iter().collect()
     }
+}
+
+/// Says that `into` cannot store the value of a column.
+pub(super) fn inexact(batch: &Batch, column: usize, into: &str) -> Failure {
+    let message = format!(
+        "batch `{}`: `{}` is {}, which {into} exactly",
+        brief(&batch.id()),
+        COLUMNS[column].name,
+        brief(&batch.plain(column).unwrap_or_default())
+    );
+    Failure::new(Kind::Protocol, message)
+        .hint("leave the field out with `--fields`, or write json or csv, which keep every digit")
 }
 
 /// The options of all formats.

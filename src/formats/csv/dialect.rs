@@ -6,13 +6,9 @@ use crate::batch::{COLUMNS, FieldType};
 use crate::error::Failure;
 
 /// How cells are separated and written.
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Dialect {
     pub(super) delimiter: u8,
-    pub(super) decimal_comma: bool,
-    pub(super) bom: bool,
-    pub(super) header: bool,
-    pub(super) excel: bool,
+    pub(super) options: CsvOptions,
 }
 
 /// The flags for CSV.
@@ -43,21 +39,17 @@ impl Dialect {
             None if options.decimal_comma && default_delimiter == b',' => b';',
             None => default_delimiter,
         };
-        Ok(Self {
-            delimiter,
-            decimal_comma: options.decimal_comma,
-            bom: options.bom || options.excel,
-            header: !options.no_header,
-            excel: options.excel,
-        })
+        let mut options = options.clone();
+        options.bom |= options.excel;
+        Ok(Self { delimiter, options })
     }
 
     /// Returns when the valid values of `column` are written as received.
     pub(super) fn copy_rule(&self, column: usize) -> CopyRule {
         let is_copied = match COLUMNS[column].kind {
             FieldType::Text => return CopyRule::IfPlain,
-            FieldType::Decimal => !self.decimal_comma,
-            FieldType::Date => !self.excel,
+            FieldType::Decimal => !self.options.decimal_comma,
+            FieldType::Date => !self.options.excel,
             FieldType::Integer | FieldType::Boolean => true,
         };
         // No number and no date contains one of these.
@@ -155,7 +147,8 @@ mod tests {
             delimiter in prop::sample::select(&b",;\t|.-5aT "[..]),
             decimal_comma: bool,
         ) {
-            let dialect = Dialect { delimiter, decimal_comma, bom: false, header: false, excel: true };
+            let options = CsvOptions { decimal_comma, excel: true, ..CsvOptions::default() };
+            let dialect = Dialect { delimiter, options };
             let batch = batch(&text, &number);
             for (place, column) in COLUMNS.iter().enumerate() {
                 let verbatim = batch.inside(place).expect("a value");
@@ -180,7 +173,7 @@ mod tests {
             cells in prop::collection::vec("[a-c,;\t\"\r\né ]{0,6}", 1..6),
             delimiter in prop::sample::select(&b",;\t a"[..]),
         ) {
-            let dialect = Dialect { delimiter, decimal_comma: false, bom: false, header: false, excel: false };
+            let dialect = Dialect { delimiter, options: CsvOptions::default() };
             let mut row = Vec::new();
             for cell in &cells {
                 dialect.cell(&mut row, cell);

@@ -60,10 +60,10 @@ impl Csv {
             return Ok(());
         }
         let Row { dialect, bytes, .. } = &mut self.row;
-        if dialect.bom {
+        if dialect.options.bom {
             self.output.write_all("\u{feff}".as_bytes())?;
         }
-        if dialect.header {
+        if !dialect.options.no_header {
             for &column in &self.fields.columns {
                 dialect.cell(bytes, COLUMNS[column].name);
             }
@@ -80,10 +80,14 @@ impl Csv {
             // An empty line would not be a row.
             bytes.extend_from_slice(b"\"\"");
         }
-        if !std::mem::replace(&mut self.has_rows, true) && !dialect.bom {
+        if !std::mem::replace(&mut self.has_rows, true) && !dialect.options.bom {
             quote_leading_bom(bytes, dialect.delimiter);
         }
-        bytes.extend_from_slice(if dialect.excel { b"\r\n" } else { b"\n" });
+        bytes.extend_from_slice(if dialect.options.excel {
+            b"\r\n"
+        } else {
+            b"\n"
+        });
         self.output.write_all(bytes)?;
         bytes.clear();
         Ok(())
@@ -98,8 +102,8 @@ impl Row {
             let cell = self.cell(batch, column);
             // Without a header, a separator in a date could be taken for the delimiter.
             let is_unclear = COLUMNS[column].kind == FieldType::Date
-                && self.dialect.excel
-                && !self.dialect.header
+                && self.dialect.options.excel
+                && self.dialect.options.no_header
                 && cell.contains(['.', ',']);
             if is_unclear {
                 self.dialect.quoted_cell(&mut self.bytes, &cell);
@@ -143,22 +147,25 @@ impl Row {
             return Cow::Borrowed("");
         };
         match COLUMNS[column].kind {
-            FieldType::Decimal if self.dialect.decimal_comma && batch.typed(column).is_some() => {
+            FieldType::Decimal
+                if self.dialect.options.decimal_comma && batch.typed(column).is_some() =>
+            {
                 Cow::Owned(text.replace('.', ","))
             }
-            FieldType::Date if self.dialect.excel && batch.typed(column).is_some() => {
-                let date = to_excel(&text, self.dialect.decimal_comma);
+            FieldType::Date if self.dialect.options.excel && batch.typed(column).is_some() => {
+                let date = to_excel(&text, self.dialect.options.decimal_comma);
                 date.map_or(text, Cow::Owned)
             }
-            FieldType::Date if self.dialect.excel && looks_like_one(&text) => {
+            FieldType::Date if self.dialect.options.excel && looks_like_one(&text) => {
                 Cow::Owned(format!("'{text}"))
             }
             // An invalid number is text, too.
             kind if kind == FieldType::Text || batch.typed(column).is_none() => {
-                let is_formula = !self.dialect.excel && text.starts_with(FORMULA);
+                let is_formula = !self.dialect.options.excel && text.starts_with(FORMULA);
                 self.formula_cells += u64::from(is_formula);
                 // Text that already has an apostrophe gets another, so that readers can undo it.
-                if self.dialect.excel && text.trim_start_matches('\'').starts_with(FORMULA) {
+                if self.dialect.options.excel && text.trim_start_matches('\'').starts_with(FORMULA)
+                {
                     Cow::Owned(format!("'{text}"))
                 } else {
                     text

@@ -18,10 +18,10 @@ use ::parquet::schema::types::Type;
 use crate::batch::Batch;
 use crate::batch::digest;
 use crate::batch::filter::Fields;
-use crate::error::{self, Failure};
+use crate::error::Failure;
+use crate::formats::writer::inexact;
 use crate::formats::{BatchWriter, ExportInfo, ExportOutcome, Finished, WriterReport};
 use crate::storage::EncodedOutput;
-use crate::text;
 use column_buffer::ColumnBuffer;
 use group_writer::{GroupWriter, SharedOutput, io_error};
 use order::RowOrder;
@@ -102,7 +102,10 @@ impl BatchWriter for Parquet {
         for buffer in &mut self.columns {
             match buffer.add(batch) {
                 Ok(size) => self.size += size,
-                Err(into) => return Err(refused(batch, buffer, into)),
+                Err(into) => {
+                    let column = buffer.column.unwrap_or_default();
+                    return Err(inexact(batch, column, &format!("{into} cannot hold")));
+                }
             }
         }
         self.rows += 1;
@@ -127,21 +130,6 @@ impl BatchWriter for Parquet {
         let output = self.writer.finish(self.columns, self.rows, metadata)?;
         Ok((output, WriterReport::default()))
     }
-}
-
-fn refused(batch: &Batch, buffer: &ColumnBuffer, into: &str) -> Failure {
-    let value = buffer.column.and_then(|column| batch.plain(column));
-    let value = value.unwrap_or_default();
-    Failure::new(
-        error::Kind::Protocol,
-        format!(
-            "batch `{}`: `{}` is {}, which {into} cannot hold exactly",
-            text::brief(&batch.id()),
-            buffer.name(),
-            text::brief(&value)
-        ),
-    )
-    .hint("leave the field out with `--fields`, or write json or csv, which keep every digit")
 }
 
 #[cfg(test)]
@@ -213,7 +201,7 @@ mod tests {
     fn an_error_on_the_other_thread_is_returned() {
         let mut writer = writer(Path::new("/dev/full"));
         let error = write(&mut writer, 20_000).expect_err("a full disk");
-        assert_eq!(error.kind, error::Kind::Output);
+        assert_eq!(error.kind, crate::error::Kind::Output);
         assert_eq!(error.to_string(), "cannot write to `/dev/full`");
         let again = Box::new(writer).finish(&ExportOutcome::default());
         assert!(again.is_err());

@@ -8,12 +8,12 @@ use crate::batch::filter::Fields;
 use crate::batch::{
     BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, FieldType, exact_float,
 };
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::formats::record::EXTRA;
+use crate::formats::writer::inexact;
 use crate::formats::{BatchWriter, ExportOutcome, Finished, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::storage::sqlite::{connect, io_error};
-use crate::text;
 
 /// Pages of the file that are kept in memory, in KiB.
 const CACHE: i64 = 2 * 1024;
@@ -65,21 +65,7 @@ impl BatchWriter for Sqlite {
     fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         let added = self.add(batch);
         let added = added.map_err(|error| self.output.failure(io_error(error)))?;
-        added.map_err(|column| {
-            let name = COLUMNS[column].name;
-            let value = batch.plain(column).unwrap_or_default();
-            Failure::new(
-                Kind::Protocol,
-                format!(
-                    "batch `{}`: `{name}` is {}, which SQLite cannot keep exactly",
-                    text::brief(&batch.id()),
-                    text::brief(&value)
-                ),
-            )
-            .hint(
-                "leave the field out with `--fields`, or write json or csv, which keep every digit",
-            )
-        })
+        added.map_err(|column| inexact(batch, column, "SQLite cannot keep"))
     }
 
     fn finish(self: Box<Self>, _: &ExportOutcome<'_>) -> Finished {

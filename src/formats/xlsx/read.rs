@@ -14,7 +14,6 @@ mod zip_structure;
 mod attributes;
 mod markup;
 mod part;
-mod structure;
 mod usual;
 mod wellformed;
 mod xml;

@@ -5,8 +5,6 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::structure::local;
-
 /// Returns the value of the attribute `name` of a tag with these attributes; names may have a prefix.
 pub(super) fn attribute(tag: &[u8], attributes: &[Attribute], name: &str) -> Option<String> {
     let is_it = |attribute: &&Attribute| {
@@ -63,6 +61,11 @@ pub(super) fn find_attributes(tag: &[u8], found: &mut Vec<Attribute>) -> Option<
         found.push(Attribute { name, value });
         at = end + 1;
     }
+}
+
+/// Returns a name without its prefix.
+pub(super) fn local(name: &[u8]) -> &[u8] {
+    memchr(b':', name).map_or(name, |colon| &name[colon + 1..])
 }
 
 /// Replaces references with their characters.

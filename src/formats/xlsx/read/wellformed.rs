@@ -1,11 +1,11 @@
-//! Checks that a part is well-formed XML, and has what readers look for only in its usual places.
+//! Checks that a part is well-formed XML, and has what readers look for only in its namespace and in its place. Some
+//! look for a name alone, wherever it is: they would read other cells than the rest.
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, NaiveDate};
 
 use super::attributes;
-use super::markup::{Attribute, character, find_attributes};
-use super::structure::{Structure, local};
+use super::markup::{Attribute, character, find_attributes, local};
 
 /// The deepest nesting of elements.
 const DEPTH: usize = 256;
@@ -18,6 +18,39 @@ const RELATIONS: [&str; 2] = [
     "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
     "http://purl.oclc.org/ooxml/officeDocument/relationships",
 ];
+
+/// The elements of the parts that tell where the cells are, and what they contain: each with its parent (empty for
+/// any), its depth, and whether there may be several.
+const PLACED: [(&str, &str, usize, bool); 23] = [
+    ("sheetData", "worksheet", 1, ONE),
+    ("row", "sheetData", 2, SEVERAL),
+    ("c", "row", 3, SEVERAL),
+    ("v", "c", 4, SEVERAL),
+    ("is", "c", 4, SEVERAL),
+    ("dimension", "worksheet", 1, ONE),
+    ("hyperlinks", "worksheet", 1, ONE),
+    ("hyperlink", "hyperlinks", 2, SEVERAL),
+    ("mergeCells", "worksheet", 1, ONE),
+    ("mergeCell", "mergeCells", 2, SEVERAL),
+    ("workbookPr", "workbook", 1, ONE),
+    ("sheets", "workbook", 1, ONE),
+    ("sheet", "sheets", 2, SEVERAL),
+    ("definedNames", "workbook", 1, ONE),
+    ("definedName", "definedNames", 2, SEVERAL),
+    ("si", "sst", 1, SEVERAL),
+    ("numFmts", "styleSheet", 1, ONE),
+    ("cellXfs", "styleSheet", 1, ONE),
+    ("xf", "", 2, SEVERAL),
+    ("Relationship", "Relationships", 1, SEVERAL),
+    ("Default", "Types", 1, SEVERAL),
+    ("Override", "Types", 1, SEVERAL),
+    ("calcPr", "workbook", 1, ONE),
+];
+const ONE: bool = false;
+const SEVERAL: bool = true;
+
+/// The elements whose cells and texts readers take from names alone.
+const CONTENT: [&[u8]; 3] = [b"sheetData", b"sheets", b"si"];
 
 /// Checks a part tag by tag.
 #[derive(Debug, Default)]
@@ -36,7 +69,9 @@ pub(super) struct WellFormed {
     /// Whether the next tag or text is directly in a row of a sheet.
     pub(super) is_in_row: bool,
     kind: PartKind,
-    structure: Structure,
+    /// Which of the placed elements were there, and whether the current cell has a value.
+    seen: u32,
+    has_value: bool,
     /// Whether a name or a value is not one of a workbook.
     has_unknown: bool,
 }
@@ -204,12 +239,44 @@ impl WellFormed {
             };
             is_sound.then_some(())?;
         }
-        let is_own = prefix(name) == self.own_prefix;
-        let parents = (0..self.open.len()).map(|place| {
+        self.has_place(name)
+    }
+
+    /// Checks that an element with this name may be in the last open one.
+    fn has_place(&mut self, name: &[u8]) -> Option<()> {
+        let mut parents = (0..self.open.len()).map(|place| {
             let end = self.open.get(place + 1).copied();
-            &self.names[self.open[place]..end.unwrap_or(self.names.len())]
+            local(&self.names[self.open[place]..end.unwrap_or(self.names.len())])
         });
-        self.structure.check(local(name), is_own, parents)
+        let parent = parents.next_back().unwrap_or_default();
+        // An element inside a value: some readers stop there, others read on.
+        if matches!(parent, b"t" | b"v") {
+            return None;
+        }
+        let is_own = prefix(name) == self.own_prefix;
+        let name = local(name);
+        let found = PLACED
+            .iter()
+            .position(|(placed, ..)| placed.as_bytes() == name);
+        if !is_own {
+            let is_inside =
+                CONTENT.contains(&parent) || parents.any(|name| CONTENT.contains(&name));
+            // Controls have rows and columns of their own.
+            let is_harmless = found.is_none() || matches!(name, b"row" | b"c" | b"v");
+            return (!is_inside && is_harmless).then_some(());
+        }
+        let Some(place) = found else {
+            return Some(());
+        };
+        let (_, its_parent, its_depth, several) = PLACED[place];
+        let is_placed = self.open.len() == its_depth
+            && (its_parent.is_empty() || parent == its_parent.as_bytes());
+        let is_again = !several && self.seen & (1 << place) != 0;
+        self.seen |= 1 << place;
+        let has_value = matches!(name, b"v" | b"is");
+        let is_second = has_value && self.has_value;
+        self.has_value = has_value;
+        (is_placed && !is_again && !is_second).then_some(())
     }
 
     /// Checks an instruction, without its `<?` and `?>`. A workbook may only have the XML declaration, with UTF-8.
@@ -310,6 +377,7 @@ fn check_namespaces(root: &[u8], tag: &[u8], attributes: &[Attribute]) -> Option
 
 #[cfg(test)]
 mod tests {
+    use super::MAIN;
     use crate::formats::xlsx::read::xml::{XmlEvent, XmlReader};
 
     fn is_sound(text: &[u8]) -> bool {
@@ -384,6 +452,71 @@ mod tests {
             b"\xff\xfe<\0a\0",
         ] {
             assert!(!is_sound(text), "{text:?}");
+        }
+    }
+
+    /// Returns whether a part may have elements with these names, each inside the one before it.
+    fn is_placed(path: &str) -> bool {
+        let names = path.split('/');
+        let end: String = names
+            .clone()
+            .rev()
+            .map(|name| format!("</{name}>"))
+            .collect();
+        let mut start: String = names.map(|name| format!("<{name}>")).collect();
+        let namespaces =
+            ["y", "xdr", "x14"].map(|prefix| format!(" xmlns:{prefix}=\"urn:{prefix}\""));
+        let root = start.find('>').expect("a tag");
+        start.insert_str(
+            root,
+            &format!(" xmlns=\"{}\"{}", MAIN[0], namespaces.concat()),
+        );
+        is_sound(format!("{start}{end}").as_bytes())
+    }
+
+    #[test]
+    fn names_count_only_in_their_place() {
+        for path in [
+            "worksheet/sheetData/row/c/v",
+            "worksheet/sheetData/row/c",
+            "worksheet/hyperlinks/hyperlink",
+            "worksheet/controls/anchor/xdr:row",
+            "worksheet/extLst/ext/x14:sparkline",
+            "workbook/sheets/sheet",
+            "styleSheet/cellStyleXfs/xf",
+            "sst/si/r/t",
+        ] {
+            assert!(is_placed(path), "{path}");
+        }
+        for path in [
+            "worksheet/extLst/sheetData",
+            "worksheet/sheetData/y:row",
+            "worksheet/sheetData/row/y:c",
+            "worksheet/sheetData/row/c/y:any",
+            "worksheet/sheetData/any/row",
+            "worksheet/y:sheetData",
+            "worksheet/y:hyperlink",
+            "worksheet/hyperlink",
+            "workbook/sheets/y:sheet",
+            "workbook/y:workbookPr",
+            "sst/si/y:t",
+            "sst/si/t/extLst",
+            "sst/si/r/t/y:any",
+            "worksheet/sheetData/row/c/v/extLst",
+            "worksheet/sheetData/row/c/is/t/r",
+        ] {
+            assert!(!is_placed(path), "{path}");
+        }
+        for (rows, expected) in [
+            ("<row><c><v/></c><c><v/></c></row></sheetData>", true),
+            ("<row><c><v/><v/></c></row></sheetData>", false),
+            ("</sheetData><sheetData></sheetData>", false),
+        ] {
+            let sheet = format!(
+                "<worksheet xmlns=\"{}\"><sheetData>{rows}</worksheet>",
+                MAIN[0]
+            );
+            assert_eq!(is_sound(sheet.as_bytes()), expected, "{sheet}");
         }
     }
 }

@@ -7,8 +7,7 @@ use std::ops::Range;
 use anyhow::{Result, anyhow, bail, ensure};
 use memchr::{memchr, memchr3, memmem};
 
-use super::markup;
-use super::structure::local;
+use super::markup::{self, local};
 use super::wellformed::{BROKEN, WellFormed, expect};
 
 /// The number of bytes to unpack at once.
