@@ -101,7 +101,7 @@ impl PageWalk<'_> {
         let unpacked = header.size(2).filter(|size| *size <= PAGE);
         let (unpacked, packed) = unpacked.zip(header.size(3)).ok_or_else(|| {
             damaged(format!(
-                "a page has no size, or unpacks to more than {} MiB",
+                "a page unpacks to more than {} MiB, or has no size",
                 PAGE >> 20
             ))
         })?;
