@@ -50,7 +50,7 @@ pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo
     let read = read_rows(&db, path, &columns, has_extra, each);
     read.map_err(ReadError::Aborted)?;
     Ok(FileInfo {
-        columns: Some(column_bits(columns.into_iter())),
+        columns: Some(column_bits(columns)),
         unknown,
         keeps_unknown_fields: has_extra,
         ..FileInfo::default()

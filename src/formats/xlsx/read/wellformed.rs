@@ -58,7 +58,6 @@ pub(super) struct WellFormed {
     /// The names of the open elements, one after another, and where each starts.
     names: Vec<u8>,
     open: Vec<usize>,
-    has_root: bool,
     /// The prefixes that are declared, with their namespaces.
     prefixes: Vec<(Vec<u8>, Vec<u8>)>,
     /// The prefix of the first element, and the namespace without a prefix.
@@ -68,7 +67,8 @@ pub(super) struct WellFormed {
     pub(super) attributes: Vec<Attribute>,
     /// Whether the next tag or text is directly in a row of a sheet.
     pub(super) is_in_row: bool,
-    kind: PartKind,
+    /// What the part is for; `None` before its first element.
+    kind: Option<PartKind>,
     /// Which of the placed elements were there, and whether the current cell has a value.
     seen: u32,
     has_value: bool,
@@ -77,9 +77,8 @@ pub(super) struct WellFormed {
 }
 
 /// What a part is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartKind {
-    #[default]
     Other,
     /// Where other parts are, and what they are.
     Relations,
@@ -95,7 +94,7 @@ impl WellFormed {
 
     /// Returns whether every element is closed.
     pub(super) fn is_done(&self) -> bool {
-        self.has_root && self.open.is_empty()
+        self.kind.is_some() && self.open.is_empty()
     }
 
     /// Returns whether the last start tag has the prefix of the first one.
@@ -148,7 +147,7 @@ impl WellFormed {
     fn check(&mut self, tag: &[u8]) -> Option<()> {
         let end = tag.iter().position(u8::is_ascii_whitespace);
         let name = &tag[..end.unwrap_or(tag.len())];
-        if !is_name(name) || self.open.is_empty() && self.has_root || self.open.len() > DEPTH {
+        if !is_name(name) || self.is_done() || self.open.len() > DEPTH {
             return None;
         }
         find_attributes(tag, &mut self.attributes)?;
@@ -166,25 +165,25 @@ impl WellFormed {
                     return None;
                 }
                 self.has_unknown |= !declare(&mut self.prefixes, prefix, attribute.value(tag));
-            } else if name == b"xmlns" && !self.has_root {
+            } else if name == b"xmlns" && self.kind.is_none() {
                 self.own_namespace = attribute.value(tag).to_vec();
-            } else if name == b"xmlns" && self.kind != PartKind::Other {
+            } else if name == b"xmlns" && self.kind != Some(PartKind::Other) {
                 self.has_unknown |= self.own_namespace != attribute.value(tag);
             }
         }
-        if !self.has_root {
+        if self.kind.is_none() {
             check_namespaces(name, tag, &self.attributes)?;
-            self.kind = match local(name) {
+            self.kind = Some(match local(name) {
                 b"workbook" | b"worksheet" | b"styleSheet" | b"sst" => PartKind::Spreadsheet,
                 b"Relationships" | b"Types" => PartKind::Relations,
                 _ => PartKind::Other,
-            };
+            });
             self.own_prefix = prefix(name).to_vec();
         }
-        if self.kind != PartKind::Other {
+        if self.kind != Some(PartKind::Other) {
             self.has_unknown |= self.is_placed(tag, name).is_none();
         }
-        if self.kind == PartKind::Spreadsheet && !name.contains(&b':') {
+        if self.kind == Some(PartKind::Spreadsheet) && !name.contains(&b':') {
             let is_known = |attribute: &Attribute| {
                 let (attribute, value) = (attribute.name(tag), attribute.value(tag));
                 attributes::is_known(attribute) && attributes::is_sound(name, attribute, value)
@@ -195,7 +194,6 @@ impl WellFormed {
         if !attributes.chain([name]).all(|name| self.is_declared(name)) {
             return None;
         }
-        self.has_root = true;
         self.open.push(self.names.len());
         self.names.extend_from_slice(name);
         self.set_in_row();
@@ -234,7 +232,7 @@ impl WellFormed {
                 b"dyDescent" => true,
                 local => {
                     !has_prefix
-                        || self.kind == PartKind::Spreadsheet && !attributes::is_known(local)
+                        || self.kind == Some(PartKind::Spreadsheet) && !attributes::is_known(local)
                 }
             };
             is_sound.then_some(())?;
@@ -298,7 +296,7 @@ impl WellFormed {
                     _ => matches!(value, b"yes" | b"no"),
                 }
             });
-        expect(is_sound && !self.has_root)
+        expect(is_sound && self.kind.is_none())
     }
 }
 
@@ -457,13 +455,9 @@ mod tests {
 
     /// Returns whether a part may have elements with these names, each inside the one before it.
     fn is_placed(path: &str) -> bool {
-        let names = path.split('/');
-        let end: String = names
-            .clone()
-            .rev()
-            .map(|name| format!("</{name}>"))
-            .collect();
-        let mut start: String = names.map(|name| format!("<{name}>")).collect();
+        let mut start = format!("<{}>", path.replace('/', "><"));
+        let names: Vec<&str> = path.rsplit('/').collect();
+        let end = format!("</{}>", names.join("></"));
         let namespaces =
             ["y", "xdr", "x14"].map(|prefix| format!(" xmlns:{prefix}=\"urn:{prefix}\""));
         let root = start.find('>').expect("a tag");
