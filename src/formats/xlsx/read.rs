@@ -481,7 +481,7 @@ impl<'a> SheetReader<'a> {
 
     fn check_links(&self, relations: &[Relation], part: &PackagePart) -> anyhow::Result<()> {
         let sheet = self.name;
-        let relations: HashMap<&str, &str> = relations
+        let relations: BTreeMap<&str, &str> = relations
             .iter()
             .filter(|relation| relation.is_external)
             .map(|relation| (relation.id.as_str(), relation.target.as_str()))
