@@ -15,6 +15,8 @@ pub(super) enum Type {
     I16,
     I32,
     I64,
+    /// One of these numbers.
+    Enum(&'static [RangeInclusive<i64>]),
     Bytes,
     List(&'static Type),
     Struct(Fields),
@@ -23,12 +25,21 @@ pub(super) enum Type {
 /// The fields of a struct: their numbers, type, and whether they are required. Unknown fields are ignored.
 pub(super) type Fields = &'static [(RangeInclusive<i16>, Type, bool)];
 
-use Type::{Bool, Byte, Bytes, I16, I32, I64, List, Struct};
+use Type::{Bool, Byte, Bytes, Enum, I16, I32, I64, List, Struct};
 
 const REQUIRED: bool = true;
 const OPTIONAL: bool = false;
 
 const EMPTY: Fields = &[];
+
+// Other readers refuse a file with any other number.
+const PHYSICAL_TYPE: Type = Enum(&[0..=7]);
+const REPETITION: Type = Enum(&[0..=2]);
+const CONVERTED_TYPE: Type = Enum(&[0..=21]);
+const ENCODING: Type = Enum(&[0..=0, 2..=9]);
+const CODEC: Type = Enum(&[0..=7]);
+const PAGE_TYPE: Type = Enum(&[0..=3]);
+const BOUNDARY_ORDER: Type = Enum(&[0..=2]);
 
 pub(super) const FOOTER: Fields = &[
     (1..=1, I32, REQUIRED),
@@ -41,9 +52,13 @@ pub(super) const FOOTER: Fields = &[
 ];
 
 const SCHEMA_ELEMENT: Fields = &[
-    (1..=3, I32, OPTIONAL),
+    (1..=1, PHYSICAL_TYPE, OPTIONAL),
+    (2..=2, I32, OPTIONAL),
+    (3..=3, REPETITION, OPTIONAL),
     (4..=4, Bytes, REQUIRED),
-    (5..=9, I32, OPTIONAL),
+    (5..=5, I32, OPTIONAL),
+    (6..=6, CONVERTED_TYPE, OPTIONAL),
+    (7..=9, I32, OPTIONAL),
     (10..=10, Struct(LOGICAL_TYPE), OPTIONAL),
 ];
 
@@ -85,10 +100,10 @@ const COLUMN_CHUNK: Fields = &[
 ];
 
 const COLUMN: Fields = &[
-    (1..=1, I32, REQUIRED),
-    (2..=2, List(&I32), REQUIRED),
+    (1..=1, PHYSICAL_TYPE, REQUIRED),
+    (2..=2, List(&ENCODING), REQUIRED),
     (3..=3, List(&Bytes), REQUIRED),
-    (4..=4, I32, REQUIRED),
+    (4..=4, CODEC, REQUIRED),
     (5..=7, I64, REQUIRED),
     (8..=8, List(&Struct(KEY_VALUE)), OPTIONAL),
     (9..=9, I64, REQUIRED),
@@ -107,13 +122,18 @@ const STATISTICS: Fields = &[
     (7..=8, Bool, OPTIONAL),
 ];
 
-const PAGE_ENCODING: Fields = &[(1..=3, I32, REQUIRED)];
+const PAGE_ENCODING: Fields = &[
+    (1..=1, PAGE_TYPE, REQUIRED),
+    (2..=2, ENCODING, REQUIRED),
+    (3..=3, I32, REQUIRED),
+];
 const SIZES: Fields = &[(1..=1, I64, OPTIONAL), (2..=3, List(&I64), OPTIONAL)];
 const KEY_VALUE: Fields = &[(1..=1, Bytes, REQUIRED), (2..=2, Bytes, OPTIONAL)];
 const COLUMN_ORDER: Fields = &[(1..=1, Struct(EMPTY), OPTIONAL)];
 
 pub(super) const PAGE_HEADER: Fields = &[
-    (1..=3, I32, REQUIRED),
+    (1..=1, PAGE_TYPE, REQUIRED),
+    (2..=3, I32, REQUIRED),
     (4..=4, I32, OPTIONAL),
     (5..=5, Struct(DATA_PAGE), OPTIONAL),
     (7..=7, Struct(DICTIONARY_PAGE), OPTIONAL),
@@ -121,14 +141,21 @@ pub(super) const PAGE_HEADER: Fields = &[
 ];
 
 const DATA_PAGE: Fields = &[
-    (1..=4, I32, REQUIRED),
+    (1..=1, I32, REQUIRED),
+    (2..=4, ENCODING, REQUIRED),
     (5..=5, Struct(STATISTICS), OPTIONAL),
 ];
 
-const DICTIONARY_PAGE: Fields = &[(1..=2, I32, REQUIRED), (3..=3, Bool, OPTIONAL)];
+const DICTIONARY_PAGE: Fields = &[
+    (1..=1, I32, REQUIRED),
+    (2..=2, ENCODING, REQUIRED),
+    (3..=3, Bool, OPTIONAL),
+];
 
 const DATA_PAGE_V2: Fields = &[
-    (1..=6, I32, REQUIRED),
+    (1..=3, I32, REQUIRED),
+    (4..=4, ENCODING, REQUIRED),
+    (5..=6, I32, REQUIRED),
     (7..=7, Bool, OPTIONAL),
     (8..=8, Struct(STATISTICS), OPTIONAL),
 ];
@@ -147,7 +174,7 @@ const PAGE_LOCATION: Fields = &[
 pub(super) const COLUMN_INDEX: Fields = &[
     (1..=1, List(&Bool), REQUIRED),
     (2..=3, List(&Bytes), REQUIRED),
-    (4..=4, I32, REQUIRED),
+    (4..=4, BOUNDARY_ORDER, REQUIRED),
     (5..=7, List(&I64), OPTIONAL),
 ];
 
@@ -159,7 +186,8 @@ pub(super) fn read(fields: Fields, bytes: impl Read) -> Result<Node, ReadError> 
         Some(_) => error.into(),
         None => damaged("its structure is invalid, or ends too early"),
     })?;
-    let wrong = || damaged("a field of its metadata has the wrong type or is missing");
+    let wrong =
+        || damaged("a field of its metadata has the wrong type or an unknown value, or is missing");
     Struct(fields).fits(&node).then_some(node).ok_or_else(wrong)
 }
 
@@ -172,6 +200,9 @@ impl Type {
             | (I16, Node::Int(16, _))
             | (I32, Node::Int(32, _))
             | (I64, Node::Int(64, _)) => true,
+            (Enum(numbers), Node::Int(32, number)) => {
+                numbers.iter().any(|numbers| numbers.contains(number))
+            }
             (List(kind), Node::List(nodes)) => nodes.iter().all(|node| kind.fits(node)),
             (Struct(fields), Node::Struct(_)) => fields.iter().all(|(ids, kind, required)| {
                 let field = |id| node.field(id).map_or(!required, |node| kind.fits(node));
@@ -190,6 +221,10 @@ mod tests {
     fn fields_have_their_types() {
         let pair = |one: Node, other: Node| Node::Struct(vec![(1, one), (2, other)]);
         let number = |bits: u8| Node::Int(bits, 2);
+        let encoding = |page: i64, encoding: i64| {
+            let numbers = [page, encoding, 1].map(|number| Node::Int(32, number));
+            Node::Struct((1..).zip(numbers).collect())
+        };
         let list = Node::Struct(vec![(1, Node::List(vec![pair(number(64), number(32))]))]);
         for (fields, node, expected) in [
             (DECIMAL, pair(number(32), number(32)), true),
@@ -198,6 +233,11 @@ mod tests {
             (DECIMAL, number(32), false),
             (EMPTY, pair(number(32), number(8)), true),
             (OFFSET_INDEX, list, false),
+            (PAGE_ENCODING, encoding(3, 9), true),
+            (PAGE_ENCODING, encoding(4, 9), false),
+            (PAGE_ENCODING, encoding(3, 10), false),
+            (PAGE_ENCODING, encoding(3, 1), false),
+            (PAGE_ENCODING, encoding(-1, 9), false),
         ] {
             assert_eq!(Struct(fields).fits(&node), expected, "{node:?}");
         }
