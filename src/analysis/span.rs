@@ -99,75 +99,41 @@ mod tests {
         let all = Range::default();
         // Wednesday at noon.
         let made = second("2026-06-10T12:00:00Z");
-        let from = |date: &str| Range {
-            start: Some(second(date)),
+        let in_june = |time: &str| Some(second(&format!("2026-06-{time}Z")));
+        let from = |time: &str| Range {
+            start: in_june(time),
             ..all
         };
-        let to = |date: &str, excludes_end| Range {
-            end: Some(second(date)),
+        let to = |time: &str, excludes_end| Range {
+            end: in_june(time),
             excludes_end,
             ..all
         };
-        let running = second("2026-06-09T00:00:00Z");
-        let over = second("2026-06-03T00:00:00Z");
-        let week = Step::Week;
-        for (range, archived, step, at, share) in [
-            (all, all, week, running, Some("3 of 7 days so far")),
-            (all, all, Step::Day, made, Some("12 of 24 hours so far")),
-            (all, all, Step::Month, running, Some("10 of 30 days so far")),
-            (all, all, week, over, None),
-            (from("2026-06-01T00:00:00Z"), all, week, over, None),
-            (
-                from("2026-06-01T00:00:01Z"),
-                all,
-                week,
-                over,
-                Some("not quite 7 days"),
-            ),
-            (
-                from("2026-06-05T09:00:00Z"),
-                all,
-                week,
-                over,
-                Some("3 of 7 days"),
-            ),
-            (
-                to("2026-06-04T00:00:00Z", true),
-                all,
-                week,
-                over,
-                Some("3 of 7 days"),
-            ),
-            (
-                to("2026-06-04T00:00:00Z", false),
-                all,
-                week,
-                over,
-                Some("4 of 7 days"),
-            ),
-            (to("2026-06-08T00:00:00Z", true), all, week, over, None),
-            (
-                all,
-                to("2026-06-05T12:00:00Z", false),
-                week,
-                over,
-                Some("5 of 7 days"),
-            ),
-            (
-                all,
-                from("2026-06-08T00:00:00Z"),
-                week,
-                over,
-                Some("0 of 7 days"),
-            ),
+        let share = |range: &Range, archived: &Range, period: Period| {
+            KnownSpan::new(range, archived, made, Zone::UTC).share(period)
+        };
+        for (step, expected) in [
+            (Step::Week, "3 of 7 days so far"),
+            (Step::Day, "12 of 24 hours so far"),
+            (Step::Month, "10 of 30 days so far"),
         ] {
-            let span = KnownSpan::new(&range, &archived, made, Zone::UTC);
-            let period = step.period(at);
-            assert_eq!(
-                span.share(period).as_deref(),
-                share,
-                "{range:?} {archived:?}"
-            );
+            let running = share(&all, &all, step.period(made));
+            assert_eq!(running.as_deref(), Some(expected));
+        }
+        let over = Step::Week.period(second("2026-06-03T00:00:00Z"));
+        for (range, archived, expected) in [
+            (all, all, None),
+            (from("01T00:00:00"), all, None),
+            (from("01T00:00:01"), all, Some("not quite 7 days")),
+            (from("05T09:00:00"), all, Some("3 of 7 days")),
+            (to("04T00:00:00", true), all, Some("3 of 7 days")),
+            (to("04T00:00:00", false), all, Some("4 of 7 days")),
+            (to("08T00:00:00", true), all, None),
+            (all, to("05T12:00:00", false), Some("5 of 7 days")),
+            (all, from("08T00:00:00"), Some("0 of 7 days")),
+        ] {
+            let found = share(&range, &archived, over);
+            assert_eq!(found.as_deref(), expected, "{range:?} {archived:?}");
         }
     }
 

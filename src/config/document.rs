@@ -372,7 +372,6 @@ fn stored_path(path: &str) -> Result<String, Failure> {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::error::hint_of;
     use tempfile::TempDir;
 
     /// Opens a config file with `text`, changes it, and returns its new text.
@@ -526,24 +525,19 @@ mod tests {
 
     #[test]
     fn values_are_checked() {
-        let whole = "it must be a whole number, such as 4";
+        for (key, value, expected) in [
+            ("retries", "1.5", "a whole number, such as 4"),
+            ("retries", "4294967296", "a whole number, such as 4"),
+            ("parallel", "0", "a whole number, at least 1, such as 4"),
+            ("allow_http", "yes", "true or false"),
+            ("api", "v3", "auto, v1 or v2"),
+            ("timeout", "0s", "longer than zero, such as 60s"),
+        ] {
+            let refused = typed_value(key, value).expect_err(key).into_texts();
+            let message = format!("`config set {key}`: the value `{value}` is invalid");
+            assert_eq!(refused, (message, format!("it must be {expected}")));
+        }
         for (key, value, message, hint) in [
-            ("retries", "1.5", "", whole),
-            ("retries", "4294967296", "", whole),
-            (
-                "parallel",
-                "0",
-                "",
-                "it must be a whole number, at least 1, such as 4",
-            ),
-            ("allow_http", "yes", "", "it must be true or false"),
-            ("api", "v3", "", "it must be auto, v1 or v2"),
-            (
-                "timeout",
-                "0s",
-                "",
-                "it must be longer than zero, such as 60s",
-            ),
             (
                 "base_url",
                 "https://u:hunter2@a.example",
@@ -563,15 +557,8 @@ mod tests {
                 "`trayscan login` asks for it and stores it in a separate file",
             ),
         ] {
-            let invalid = format!("`config set {key}`: the value `{value}` is invalid");
-            let message = if message.is_empty() {
-                &invalid
-            } else {
-                message
-            };
-            let failure = anyhow::Error::new(typed_value(key, value).expect_err(key));
-            assert_eq!(failure.to_string(), message);
-            assert_eq!(hint_of(&failure), Some(hint), "{key}");
+            let refused = typed_value(key, value).expect_err(key).into_texts();
+            assert_eq!(refused, (message.to_owned(), hint.to_owned()));
         }
     }
 }

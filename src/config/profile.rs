@@ -314,8 +314,8 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_what_is_right() {
         let keys = SETTINGS.map(|info| info.key).join(", ");
-        let in_quotes = "it must be text in quotes, such as \"abc\"";
         let profile = "write `[profiles.default]`, and the settings below it";
+        let target = "write `[targets.\"Tomato\"]`, and below it `usable_rate_min = 90`";
         for (text, message, hint) in [
             (
                 "[profiles.x]\nbaseurl = \"\"",
@@ -334,90 +334,16 @@ mod tests {
             ),
             ("profiles = 1", "`profiles` is not a table", profile),
             ("[profiles]\nx = 1", "`profiles.x` is not a table", profile),
-            (
-                "default_profile = 1",
-                "invalid value for `default_profile`",
-                in_quotes,
-            ),
-            (
-                "[profiles.x]\ntimeout = 60",
-                "invalid value for `profiles.x.timeout`",
-                "it must be text in quotes, such as \"60s\"",
-            ),
-            (
-                "[profiles.x]\ntimeout = \"60\"",
-                "invalid value for `profiles.x.timeout`",
-                "it must be a number with a unit, such as 500ms, 30s, 15m, 2h or 7d",
-            ),
-            (
-                "[profiles.x]\napi = \"v3\"",
-                "invalid value for `profiles.x.api`",
-                "it must be auto, v1 or v2",
-            ),
-            (
-                "[profiles.x]\ntime_zone = \"Amsterdam\"",
-                "invalid value for `profiles.x.time_zone`",
-                "it must be the name of a time zone; did you mean `Europe/Amsterdam`?",
-            ),
-            (
-                "[profiles.x]\nparallel = -1",
-                "invalid value for `profiles.x.parallel`",
-                "it must be a whole number, such as 4",
-            ),
-            (
-                "[profiles.x]\nallow_http = \"yes\"",
-                "invalid value for `profiles.x.allow_http`",
-                "it must be true or false",
-            ),
-            (
-                "[profiles.x]\nclient_secret_command = []",
-                "invalid value for `profiles.x.client_secret_command`",
-                "it must be text, such as \"pass show trayscan\", or a list of texts that is not empty",
-            ),
-        ] {
-            assert_eq!(
-                explained(text),
-                (on_line(text, message), hint.to_owned()),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn mistakes_in_targets_are_named() {
-        let table = "write `[targets.\"Tomato\"]`, and below it `usable_rate_min = 90`";
-        let percent = "it must be a percentage from 0 to 100, such as `usable_rate_min = 90`";
-        for (text, message, hint) in [
-            ("targets = 1", "`targets` is not a table", table),
+            ("targets = 1", "`targets` is not a table", target),
             (
                 "[targets]\nTomato = 90",
                 "`targets.Tomato` is not a table",
-                table,
+                target,
             ),
             (
                 "[targets.Tomato]\nusable_min = 90",
                 "unknown key `targets.Tomato.usable_min`",
                 "available keys: usable_rate_min, germination_rate_min, coefficient_of_variation_max",
-            ),
-            (
-                "[targets.Tomato]\nusable_rate_min = \"90\"",
-                "invalid value for `targets.Tomato.usable_rate_min`",
-                percent,
-            ),
-            (
-                "[targets.Tomato]\nusable_rate_min = 101",
-                "invalid value for `targets.Tomato.usable_rate_min`",
-                percent,
-            ),
-            (
-                "[targets.Tomato]\ncoefficient_of_variation_max = 10001",
-                "invalid value for `targets.Tomato.coefficient_of_variation_max`",
-                "it must be a percentage from 0 to 10000, such as `coefficient_of_variation_max = 90`",
-            ),
-            (
-                "[targets.Tomato]\nusable_rate_min = nan",
-                "invalid value for `targets.Tomato.usable_rate_min`",
-                percent,
             ),
             (
                 "[targets.Tomato]\n[targets.tomato]",
@@ -429,6 +355,59 @@ mod tests {
                 explained(text),
                 (on_line(text, message), hint.to_owned()),
                 "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_named_with_what_is_right() {
+        let percentage =
+            |most: u32, key: &str| format!("a percentage from 0 to {most}, such as `{key} = 90`");
+        let usable = &*percentage(100, "usable_rate_min");
+        let variation = &*percentage(10_000, "coefficient_of_variation_max");
+        for (table, line, expected) in [
+            ("", "default_profile = 1", TEXT),
+            (
+                "profiles.x",
+                "timeout = 60",
+                "text in quotes, such as \"60s\"",
+            ),
+            (
+                "profiles.x",
+                "timeout = \"60\"",
+                "a number with a unit, such as 500ms, 30s, 15m, 2h or 7d",
+            ),
+            ("profiles.x", "api = \"v3\"", "auto, v1 or v2"),
+            (
+                "profiles.x",
+                "time_zone = \"Amsterdam\"",
+                "the name of a time zone; did you mean `Europe/Amsterdam`?",
+            ),
+            ("profiles.x", "parallel = -1", "a whole number, such as 4"),
+            ("profiles.x", "allow_http = \"yes\"", "true or false"),
+            (
+                "profiles.x",
+                "client_secret_command = []",
+                "text, such as \"pass show trayscan\", or a list of texts that is not empty",
+            ),
+            ("targets.Tomato", "usable_rate_min = \"90\"", usable),
+            ("targets.Tomato", "usable_rate_min = 101", usable),
+            ("targets.Tomato", "usable_rate_min = nan", usable),
+            (
+                "targets.Tomato",
+                "coefficient_of_variation_max = 10001",
+                variation,
+            ),
+        ] {
+            let (key, _) = line.split_once(' ').expect("a key");
+            let (text, path) = match table {
+                "" => (line.to_owned(), key.to_owned()),
+                table => (format!("[{table}]\n{line}"), format!("{table}.{key}")),
+            };
+            let message = on_line(&text, &format!("invalid value for `{path}`"));
+            assert_eq!(
+                explained(&text),
+                (message, format!("it must be {expected}"))
             );
         }
     }

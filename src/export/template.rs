@@ -668,42 +668,15 @@ mod tests {
 
     #[test]
     fn names_fit_a_template_where_each_value_stands_in_one_place() {
+        let lake = "lake/year={year}/{crop_type}.csv";
         for (text, name, fits) in [
-            (
-                "lake/year={year}/{crop_type}.csv",
-                "lake/year=2026/05.csv",
-                true,
-            ),
-            (
-                "lake/year={year}/{crop_type}.csv",
-                "lake/year=2026/a.b.csv",
-                true,
-            ),
-            (
-                "lake/year={year}/{crop_type}.csv",
-                "lake/year=2026/.csv",
-                false,
-            ),
-            (
-                "lake/year={year}/{crop_type}.csv",
-                "lake/year=/05.csv",
-                false,
-            ),
-            (
-                "lake/year={year}/{crop_type}.csv",
-                "lake/year=2026/05/06.csv",
-                false,
-            ),
-            (
-                "lake/year={year}/{crop_type}.csv",
-                "lake/year=2026/05.csv.gz",
-                false,
-            ),
-            (
-                "lake/year={year}/{crop_type}.csv",
-                "other/year=2026/05.csv",
-                false,
-            ),
+            (lake, "lake/year=2026/05.csv", true),
+            (lake, "lake/year=2026/a.b.csv", true),
+            (lake, "lake/year=2026/.csv", false),
+            (lake, "lake/year=/05.csv", false),
+            (lake, "lake/year=2026/05/06.csv", false),
+            (lake, "lake/year=2026/05.csv.gz", false),
+            (lake, "other/year=2026/05.csv", false),
             ("{year}.csv", "2026.csv", true),
             ("{year}.csv", "2026-05.csv", false),
             ("{year}.csv", "unknown.csv", true),
