@@ -39,10 +39,11 @@ pub(crate) use verify::VerifyArgs;
 
 use std::ffi::{OsStr, OsString};
 
-use clap::builder::PossibleValuesParser;
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::builder::{PossibleValuesParser, Resettable};
 use clap::{
-    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+    Arg, ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+    ValueHint,
 };
 
 use crate::terminal::{Level, MessageFormat, Stop, When};
@@ -237,29 +238,27 @@ pub(crate) const PAGES: [&str; 11] = [
 
 /// Returns the whole command line as clap knows it.
 pub(crate) fn command() -> clap::Command {
-    without_file_completion(Cli::command())
+    with_args(Cli::command(), without_file_completion)
+}
+
+/// Changes all flags and arguments, also those of subcommands.
+fn with_args(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
+    let command = command.mut_args(change);
+    command.mut_subcommands(|subcommand| with_args(subcommand, change))
 }
 
 /// Stops shells from offering files for arguments that are not files.
-fn without_file_completion(command: clap::Command) -> clap::Command {
-    command
-        .mut_args(|arg| {
-            let name = arg.get_value_names().and_then(|names| names.first());
-            let names_file = name.is_some_and(|name| name == "FILE" || name == "ARCHIVE");
-            let hint = if names_file {
-                clap::ValueHint::FilePath
-            } else if name.is_some_and(|name| name == "FOLDER") {
-                clap::ValueHint::DirPath
-            } else {
-                clap::ValueHint::Other
-            };
-            if arg.get_action().takes_values() {
-                arg.value_hint(hint)
-            } else {
-                arg
-            }
-        })
-        .mut_subcommands(without_file_completion)
+fn without_file_completion(arg: Arg) -> Arg {
+    if !arg.get_action().takes_values() {
+        return arg;
+    }
+    let name = arg.get_value_names().and_then(|names| names.first());
+    let hint = match name.map(clap::builder::Str::as_str) {
+        Some("FILE" | "ARCHIVE") => ValueHint::FilePath,
+        Some("FOLDER") => ValueHint::DirPath,
+        _ => ValueHint::Other,
+    };
+    arg.value_hint(hint)
 }
 
 /// Parses `args`; help is coloured as `color` says.
@@ -273,7 +272,7 @@ pub(crate) fn parse(args: &[OsString], color: When) -> Result<Cli, Stop> {
         Some(variable) => arg.env(variable),
         None => arg,
     });
-    let mut command = without_empty_variables(program.clone().color(choice));
+    let mut command = with_args(program.clone().color(choice), without_empty_variable);
     let args = asked_by_word(args);
     let explain = |error| usage::explain(&error, &args, program.clone());
     let matches = command.try_get_matches_from_mut(&args).map_err(explain)?;
@@ -303,17 +302,13 @@ fn message_format_variable() -> Option<&'static str> {
 }
 
 /// Treats an empty variable as not set.
-fn without_empty_variables(command: clap::Command) -> clap::Command {
-    command
-        .mut_args(|arg| {
-            let value = arg.get_env().and_then(std::env::var_os);
-            if value.is_some_and(|value| value.is_empty()) {
-                arg.env(clap::builder::Resettable::Reset)
-            } else {
-                arg
-            }
-        })
-        .mut_subcommands(without_empty_variables)
+fn without_empty_variable(arg: Arg) -> Arg {
+    let value = arg.get_env().and_then(std::env::var_os);
+    if value.is_some_and(|value| value.is_empty()) {
+        arg.env(Resettable::Reset)
+    } else {
+        arg
+    }
 }
 
 /// The flags that decide how a mistake on the command line is shown.

@@ -103,23 +103,15 @@ impl Line<'_> {
     /// Names the argument or the variable that is not text. A path need not be.
     fn not_text(&self) -> Option<String> {
         let is_path = |arg: &Arg| arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
-        let is_broken = |(_, word): &(usize, &OsString)| word.to_str().is_none();
-        for (place, word) in self.raw.iter().enumerate().filter(is_broken) {
-            let word = word.to_string_lossy();
-            let before = place
-                .checked_sub(1)
-                .and_then(|place| self.raw[place].to_str());
-            let flag = match word.split_once('=') {
-                Some((flag, _)) if flag.starts_with("--") => self.flag(flag),
-                _ if word.starts_with('-') => self.short_flag(&word),
-                _ => before.and_then(|flag| self.flag(flag).or_else(|| self.short_flag(flag))),
-            };
-            match flag {
-                Some(flag) if is_path(flag) => {}
-                Some(flag) => {
-                    return Some(format!("the value of {}", self.name(&flag.to_string())));
-                }
-                None => return None,
+        for (place, word) in self.raw.iter().enumerate() {
+            if word.to_str().is_some() {
+                continue;
+            }
+            let before = self.raw.get(place.checked_sub(1)?)?.to_string_lossy();
+            let flag = self.flag(&word.to_string_lossy());
+            let flag = flag.or_else(|| self.flag(&before))?;
+            if !is_path(flag) {
+                return Some(format!("the value of {}", self.name(&flag.to_string())));
             }
         }
         let is_broken =
@@ -314,20 +306,19 @@ impl Line<'_> {
         args.find(|arg| arg.to_string() == given)
     }
 
-    /// Returns the flag that `word`, such as `-o`, begins with.
-    fn short_flag(&self, word: &str) -> Option<&Arg> {
-        let letter = word.strip_prefix('-')?.chars().next();
-        let mut args = self.command.get_arguments();
-        args.find(|arg| arg.get_short().is_some() && arg.get_short() == letter)
-    }
-
-    /// Returns the flag that is typed as `word`.
+    /// Returns the flag that is typed as `word`, such as `--output`, `--output=a.csv` or `-oa.csv`.
     fn flag(&self, word: &str) -> Option<&Arg> {
-        let long = word.strip_prefix("--")?;
-        let mut args = self.command.get_arguments();
-        args.find(|arg| {
-            let names = arg.get_long_and_visible_aliases();
-            names.is_some_and(|names| names.contains(&long))
+        let long = word.strip_prefix("--");
+        let long = long.map(|long| long.split_once('=').map_or(long, |(long, _)| long));
+        let letter = word
+            .strip_prefix('-')
+            .and_then(|letters| letters.chars().next());
+        self.command.get_arguments().find(|arg| match long {
+            Some(long) => {
+                let names = arg.get_long_and_visible_aliases();
+                names.is_some_and(|names| names.contains(&long))
+            }
+            None => letter.is_some() && arg.get_short() == letter,
         })
     }
 

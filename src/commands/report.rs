@@ -14,7 +14,7 @@ use super::runtime;
 use super::source::BatchSource;
 use crate::analysis::KnownSpan;
 use crate::analysis::report::{self, ReportData, ReportInfo};
-use crate::batch::{COLUMNS, SCANNED_BY, Zone};
+use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::ReportArgs;
 use crate::error::Failure;
 use crate::export::Template;
@@ -24,46 +24,25 @@ use crate::storage::{Compression, Location};
 use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
-    let request = ReportRequest::new(args, context.settings()?.time_zone.value)?;
+    let zone = context.settings()?.time_zone.value;
+    let request = BatchRequest::new(&args.selection, &args.source, zone)?;
+    if args.title.trim().is_empty() {
+        let hint = "give a title, or leave out `--title` to use \"Tray scans\"";
+        return Err(Failure::usage("`--title` is empty", hint).into());
+    }
+    let location = location(args.output.as_deref())?;
+    if args.open && !matches!(location, Location::File(_)) {
+        let message = "`--open` needs a file on this machine";
+        return Err(Failure::usage(message, "name one with `-o report.html`").into());
+    }
+    let created = creation_time(request.now)?.timestamp();
     context.protect_own_files(&[("-o", args.output.as_deref())])?;
-    let (args, location) = (args.clone(), request.location.clone());
+    let (args, place) = (args.clone(), location.clone());
     runtime::run(
         context,
-        async move |context| write_report(&context, &args, request).await,
+        async move |context| write_report(&context, &args, &request, &place, created).await,
         || location.left_behind(&context.storage),
     )
-}
-
-/// What the command line asks for, checked before any request is sent.
-struct ReportRequest {
-    location: Location,
-    batches: BatchRequest,
-    /// The time shown as that of the report, in seconds since 1970.
-    created: i64,
-}
-
-impl ReportRequest {
-    fn new(args: &ReportArgs, zone: Zone) -> Result<Self, Failure> {
-        let batches = BatchRequest::new(&args.selection, &args.source, zone)?;
-        if args.title.trim().is_empty() {
-            return Err(Failure::usage(
-                "`--title` is empty",
-                "give a title, or leave out `--title` to use \"Tray scans\"",
-            ));
-        }
-        let location = location(args.output.as_deref())?;
-        if args.open && !matches!(location, Location::File(_)) {
-            return Err(Failure::usage(
-                "`--open` needs a file on this machine",
-                "name one with `-o report.html`",
-            ));
-        }
-        Ok(Self {
-            location,
-            created: creation_time(batches.now)?.timestamp(),
-            batches,
-        })
-    }
 }
 
 /// Returns the time of the report: now, or SOURCE_DATE_EPOCH for reproducible output.
@@ -92,12 +71,6 @@ fn location(output: Option<&Path>) -> Result<Location, Failure> {
     }
     if let Some(path) = output {
         let name = path.display();
-        if path == Path::new("html") && !path.exists() {
-            return Err(Failure::usage(
-                format!("`-o {name}` would create a file called `{name}`"),
-                "did you mean `-o report.html`? Otherwise write `-o ./html`",
-            ));
-        }
         if Template::parse(path)?.is_some() {
             return Err(Failure::usage(
                 format!("`{name}`: a report is one file"),
@@ -105,9 +78,12 @@ fn location(output: Option<&Path>) -> Result<Location, Failure> {
             ));
         }
     }
+    // The name of the format alone is a slip, too.
+    let is_slip = |path: &Path| path == Path::new("html") && !path.exists();
     let extension = output.and_then(Path::extension);
     let extension = extension.map(|extension| extension.to_string_lossy().to_lowercase());
-    if extension.is_some_and(|extension| OTHER_EXTENSIONS.contains(&extension.as_str())) {
+    let is_other = |extension: String| OTHER_EXTENSIONS.contains(&extension.as_str());
+    if output.is_some_and(is_slip) || extension.is_some_and(is_other) {
         return Err(Failure::usage(
             "a report is an HTML file",
             "use a name that ends in .html; `trayscan export` writes other formats, and a browser can print the page as PDF",
@@ -137,25 +113,26 @@ const OTHER_EXTENSIONS: [&str; 12] = [
     "csv", "tsv", "json", "ndjson", "jsonl", "xlsx", "parquet", "sqlite", "db", "pdf", "gz", "zst",
 ];
 
+/// Writes the page. `created` is shown as the time of the report, in seconds since 1970.
 async fn write_report(
     context: &Context,
     args: &ReportArgs,
-    request: ReportRequest,
+    request: &BatchRequest,
+    location: &Location,
+    created: i64,
 ) -> anyhow::Result<()> {
     let service = &args.source.service;
     let settings = context.settings()?;
     let storage = context.storage_for(&[args.output.as_deref()])?;
     let source = BatchSource::open(context, args.source.archive.as_deref())?;
     // Opened before the first request, so that an output that cannot be written fails at once.
-    let mut output = storage.create(&request.location, Compression::None, args.no_clobber)?;
-    let range = &request.batches.range;
+    let mut output = storage.create(location, Compression::None, args.no_clobber)?;
+    let range = &request.range;
     let available = source.available_range()?;
-    let span = KnownSpan::new(range, &available, request.created, settings.time_zone.value);
+    let span = KnownSpan::new(range, &available, created, settings.time_zone.value);
     let mut data = ReportData::new(args.step, span, args.emails);
-    let left_behind = || request.location.left_behind(&storage);
-    let received = request
-        .batches
-        .receive(&source, &mut data, "report", left_behind);
+    let left_behind = || location.left_behind(&storage);
+    let received = request.receive(&source, &mut data, "report", left_behind);
     let received = received.await?;
     received.refuse_empty()?;
 
@@ -194,16 +171,16 @@ async fn write_report(
         ));
     }
     received.print_notes();
-    if let Some(path) = request.location.path().filter(|_| args.open) {
+    if let Some(path) = location.path().filter(|_| args.open) {
         open_on_desktop(&path).await;
     }
     let conclusion = format!(
         "report of {} ({}) to {}",
         count(counts.written, "batch", "batches"),
         received.describe(),
-        request.location.name(),
+        location.name(),
     );
-    let result = received.result(&request.location, &published);
+    let result = received.result(location, &published);
     terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
 }
