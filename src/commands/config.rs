@@ -36,7 +36,7 @@ fn set(context: &Context, args: &ConfigSetArgs) -> anyhow::Result<()> {
         return Ok(());
     };
     context.storage.replace_private(&[PrivateFile {
-        path: document.path().to_owned(),
+        path: document.path.clone(),
         text,
         keeps_attributes: true,
     }])?;
@@ -45,7 +45,7 @@ fn set(context: &Context, args: &ConfigSetArgs) -> anyhow::Result<()> {
         "default_profile" => String::new(),
         _ => format!(" of the profile `{name}`"),
     };
-    let (key, path) = (&args.key, document.path().display());
+    let (key, path) = (&args.key, document.path.display());
     terminal::conclude(&format!("set `{key}`{place} in `{path}`"));
     Ok(())
 }

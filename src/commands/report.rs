@@ -140,7 +140,7 @@ async fn write_report(
     let profile_name =
         Some(settings.profile.clone()).filter(|name| !name.is_empty() && name != "default");
     let is_service = args.source.archive.is_none() && !service.sandbox;
-    let odd_images = data.total().odd_images;
+    let odd_images = data.history.total().odd_images;
     let info = ReportInfo {
         title: args.title.clone(),
         profile: profile_name.filter(|_| is_service),
@@ -164,7 +164,7 @@ async fn write_report(
     output.write_all(page.as_bytes())?;
     let published = output.publish()?;
 
-    received.warn(figure_warnings(&data.total()));
+    received.warn(figure_warnings(&data.history.total()));
     for (meant, crop) in data.history.crops_meant(&settings.targets) {
         terminal::note(&format!(
             "no batch has the crop in `[targets.{meant:?}]`; did you mean {crop:?}?"

@@ -12,7 +12,6 @@ use super::context::Context;
 use crate::archive::{Archive, ArchivePages};
 use crate::batch::Page;
 use crate::batch::range::{Range, written};
-use crate::client::retry::RetryPolicy;
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Service, Version};
 use crate::error::Failure;
 use crate::fetch::{DataIssues, FetchOptions, FetchedWindow, PageOrder, Pages};
@@ -366,12 +365,7 @@ impl ServiceSource {
     /// Prepares to fetch `range`.
     pub(super) fn pages(&self, options: FetchOptions, range: Range) -> Pages {
         let (service, stats) = (self.service.clone(), self.stats.clone());
-        Pages::new(service, self.retry_policy(), stats, options, range)
-    }
-
-    /// Returns how often to retry a request, and after which delay.
-    pub(super) fn retry_policy(&self) -> RetryPolicy {
-        self.options.retry_policy()
+        Pages::new(service, self.options.retry_policy(), stats, options, range)
     }
 }
 

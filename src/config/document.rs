@@ -18,7 +18,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// A config file that is being changed. It may not exist yet.
 pub(crate) struct ConfigDocument {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The text of the file; `None` if it does not exist.
     before: Option<String>,
     document: DocumentMut,
@@ -60,10 +60,6 @@ impl ConfigDocument {
             document,
             file,
         })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Returns whether the file is the one that is read without `--config`.

@@ -191,7 +191,7 @@ fn flagged<'a>(
     let down: HashSet<&str> = down.map(|crop| crop.name).collect();
     let mut limits: HashMap<(&str, Period), Limits<'_>> = HashMap::new();
     let mut flagged = Vec::new();
-    for scan in data.recent.scans() {
+    for scan in &data.recent.scans {
         let Some(crop) = data.history.crops.get(scan.crop()) else {
             continue;
         };

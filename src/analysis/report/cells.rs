@@ -53,7 +53,7 @@ fn shorten<T>(bars: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
 pub(super) fn losses_chart(data: &ReportData, crops: &[&str]) -> Option<Chart> {
     let mut rows = Vec::new();
     let mut bars: Vec<Bar> = Vec::new();
-    let left_out = data.losses().iter().map(|losses| losses.left_out);
+    let left_out = data.losses.iter().map(|losses| losses.left_out);
     let left_out: u64 = left_out.sum();
     for crop in crops {
         let losses = data.losses_of(crop);

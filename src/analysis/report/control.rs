@@ -30,7 +30,7 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
     if crop.is_empty() {
         return None;
     }
-    let scans = data.recent.scans().iter();
+    let scans = data.recent.scans.iter();
     let rated = scans.filter_map(|scan| Some((scan, scan.usable_rate?)));
     let mut batches: Vec<(&Scan, Decimal)> = rated.take(MAX_BATCHES).collect();
     if batches.len() < MIN_BATCHES {

@@ -86,7 +86,7 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
 }
 
 fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
-    let scans = data.recent.scans().iter();
+    let scans = data.recent.scans.iter();
     let dots = scans.filter_map(|scan| {
         let (germination, usable) = scan.germination_rate.zip(scan.usable_rate)?;
         let (name, crop) = (scan.name(), crop_name(scan.crop()));

@@ -7,7 +7,7 @@ use super::quality::Quality;
 use super::recent::RecentBatches;
 use crate::analysis::KnownSpan;
 use crate::analysis::judgement::History;
-use crate::analysis::statistics::{Decimal, ExactValue, Figures, Measurements, Step};
+use crate::analysis::statistics::{Decimal, ExactValue, Measurements, Step};
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, COLUMNS, CROP_TYPE, Zone};
 use crate::error::Failure;
@@ -19,7 +19,7 @@ pub(crate) struct ReportData {
     pub(super) span: KnownSpan,
     pub(crate) history: History,
     /// By the place of the crop in the history.
-    losses: Vec<Losses>,
+    pub(super) losses: Vec<Losses>,
     pub(super) recent: RecentBatches,
     pub(super) quality: Quality,
     /// The number of batches in each square of germination and usable rate, row by row.
@@ -28,7 +28,7 @@ pub(crate) struct ReportData {
     pub(super) unmeasured: u64,
     /// The number of batches with both rates.
     pub(super) rated: u64,
-    digest: SetDigest,
+    pub(super) digest: SetDigest,
 }
 
 impl ReportData {
@@ -47,15 +47,6 @@ impl ReportData {
             rated: 0,
             digest: SetDigest::new(&columns),
         }
-    }
-
-    pub(super) fn set_digest(&self) -> String {
-        self.digest.finish()
-    }
-
-    /// Returns the losses of each crop.
-    pub(super) fn losses(&self) -> &[Losses] {
-        &self.losses
     }
 
     pub(super) fn losses_of(&self, crop: &str) -> Option<&Losses> {
@@ -83,11 +74,6 @@ impl ReportData {
     pub(super) fn named_crops(&self) -> usize {
         let names = self.history.crops.keys();
         names.filter(|name| !name.is_empty()).count()
-    }
-
-    /// Returns the figures of all batches.
-    pub(crate) fn total(&self) -> Figures {
-        self.history.total()
     }
 }
 

@@ -93,7 +93,7 @@ struct ReportPage {
 impl ReportPage {
     fn new(data: &ReportData, info: &ReportInfo, targets: &Targets) -> Self {
         let words = data.step_words();
-        let total = data.total();
+        let total = data.history.total();
         let newest = data.history.judge(targets);
         let newest = newest.as_ref();
         let period = newest.map(|newest| newest.period);
@@ -102,8 +102,8 @@ impl ReportPage {
         let trends = newest.map(|newest| Trends::new(data, newest));
         let trends = trends.unwrap_or_default();
         let has_left_out = info.has_left_out
-            || data.quality.has_left_out()
-            || data.losses().iter().any(|losses| losses.left_out > 0);
+            || data.quality.has_beyond
+            || data.losses.iter().any(|losses| losses.left_out > 0);
         let crops = crop_order(data, newest);
         let mut charts = Vec::new();
         charts.extend(cells::losses_chart(data, &crops));
@@ -142,7 +142,7 @@ impl ReportPage {
             weighted_usable: percent(&total.usable_rate),
             zone: zone(data),
             colophon: colophon(data, info),
-            set_digest: data.set_digest(),
+            set_digest: data.digest.finish(),
         }
     }
 }
@@ -216,7 +216,7 @@ fn percent(metric: &Metric) -> String {
 
 /// Says when the newest batch was created.
 fn freshness(data: &ReportData) -> String {
-    let scans = data.recent.scans();
+    let scans = &data.recent.scans;
     let made = data.span.made();
     // A date in the future does not show how fresh the data is, so prefer the newest past batch.
     let past = scans.iter().find(|scan| scan.created <= made);

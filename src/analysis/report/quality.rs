@@ -97,7 +97,7 @@ pub(super) struct Quality {
     now: i64,
     has_emails: bool,
     /// Whether any batch has a value that is not in the figures.
-    has_beyond: bool,
+    pub(super) has_beyond: bool,
 }
 
 #[derive(Default)]
@@ -175,11 +175,6 @@ impl Quality {
                 examples: found.examples.iter().cloned().collect(),
             })
             .collect()
-    }
-
-    /// Returns whether some values are not in the figures.
-    pub(super) fn has_left_out(&self) -> bool {
-        self.has_beyond
     }
 }
 

@@ -50,7 +50,8 @@ pub(super) struct RecentBatches {
     step: Step,
     /// Later batches are in the future.
     now: i64,
-    scans: Vec<Scan>,
+    /// Newest first, once `finish` was called after the last one.
+    pub(super) scans: Vec<Scan>,
     /// Older batches are ignored.
     floor: Option<i64>,
     /// The number of batches at which the oldest are dropped.
@@ -83,11 +84,6 @@ impl RecentBatches {
         if self.scans.len() >= self.limit {
             self.drop_oldest();
         }
-    }
-
-    /// Returns the batches, newest first. `finish` must have been called after the last one.
-    pub(super) fn scans(&self) -> &[Scan] {
-        &self.scans
     }
 
     /// Returns the number of batches of `period`.
@@ -289,7 +285,7 @@ mod tests {
             }
             recent.finish();
             let kept = 5000 + 2 * 1440;
-            let created: Vec<i64> = recent.scans().iter().map(|scan| scan.created).collect();
+            let created: Vec<i64> = recent.scans.iter().map(|scan| scan.created).collect();
             let expected: Vec<i64> = (count - kept..count)
                 .rev()
                 .map(|minute| minute * 60)

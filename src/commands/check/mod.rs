@@ -115,7 +115,7 @@ async fn probe(
     results: &mut CheckResults,
 ) -> anyhow::Result<()> {
     results.begin_probe()?;
-    let policy = source.retry_policy();
+    let policy = source.options.retry_policy();
     let mut prober = Prober::new(&source.service, policy, &source.stats, missing);
     probe::run(&mut prober, |answer| results.add_answer(&answer)).await?;
     results.end_probe(prober.requests())
@@ -206,7 +206,7 @@ impl VersionCheck<'_> {
                 }
             }
         };
-        let policy = self.source.retry_policy();
+        let policy = self.source.options.retry_policy();
         policy.retry(&self.source.stats, attempt).await?
     }
 

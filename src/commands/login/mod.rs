@@ -41,7 +41,7 @@ async fn login(context: &Context, is_forced: bool) -> anyhow::Result<()> {
     } = &*context.service;
     let document = ConfigDocument::open(config.as_deref())?;
     // Before a person types anything.
-    context.storage.check_private(document.path())?;
+    context.storage.check_private(&document.path)?;
     let name = document.profile_name(profile.as_deref())?;
     let mut settings = document.settings(given, &name);
     let options = settings.client_options()?;

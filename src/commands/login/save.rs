@@ -85,7 +85,7 @@ impl NewProfile {
     /// Saves both files, or none. Other changes that were made to the config file meanwhile are kept. Returns what to tell
     /// people, and adds what was saved to `report`.
     pub(super) fn save(self, storage: &Storage, report: &mut Value) -> Result<String, Failure> {
-        let _lock = storage.lock_private(self.document.path())?;
+        let _lock = storage.lock_private(&self.document.path)?;
         let document = self.changed()?;
         let Self {
             name,
@@ -93,7 +93,7 @@ impl NewProfile {
             secret,
             ..
         } = self;
-        let config = document.path().display().to_string();
+        let config = document.path.display().to_string();
         let place = match (&secret_file, &secret) {
             (Some(path), Some(_)) => format!(" and the secret in `{path}`"),
             _ => String::new(),
@@ -101,7 +101,7 @@ impl NewProfile {
         let usage = usage(&document, &name);
         let message = format!("saved the profile `{name}` in `{config}`{place}{usage}");
         let changed = document.text()?.map(|text| PrivateFile {
-            path: document.path().to_owned(),
+            path: document.path.clone(),
             text,
             keeps_attributes: true,
         });
@@ -135,7 +135,7 @@ impl NewProfile {
 /// Says which flags select the profile, if it needs any.
 fn usage(document: &ConfigDocument, name: &str) -> String {
     let config = (!document.has_default_path()).then(|| {
-        let path = document.path().to_string_lossy();
+        let path = document.path.to_string_lossy();
         format!("--config {}", for_shell(&path))
     });
     let is_default = document.default_profile() == Some(name);
@@ -155,7 +155,7 @@ fn secret_file(
     profile: &str,
     secret: &Secret,
 ) -> Result<PrivateFile, Failure> {
-    let path = document.path();
+    let path = &document.path;
     let config = path.file_name().unwrap_or_default().to_string_lossy();
     // Other endings stay: `prod.toml` and `prod.conf` are two config files.
     let config = config.strip_suffix(".toml").unwrap_or(&config);
