@@ -93,8 +93,7 @@ fn rest(
     let (up, usual, few) = (is(Verdict::Up), is(Verdict::Usual), is(Verdict::TooFew));
     if are_all && few.len() == crops.len() {
         return format!(
-            "Too few batches to compare: no crop has 3 batches with a usable rate both in this {} and in the four {} before.",
-            step, steps
+            "Too few batches to compare: no crop has 3 batches with a usable rate both in this {step} and in the four {steps} before."
         );
     }
     let other = if are_all { "" } else { " other" };

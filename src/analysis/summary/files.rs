@@ -1,6 +1,7 @@
 //! The groups for programs: JSON, one object with one line per group; and CSV, a row per group without a total. Numbers have two
 //! digits. Absent values are null or empty.
 
+use std::fmt::Write as _;
 use std::io;
 
 use serde::Serialize;
@@ -151,12 +152,12 @@ fn row(by: &[By], group: &Group, crop: Option<&CropJudgement<'_>>) -> String {
     for (name, metric) in metrics(figures) {
         let mut field = JsonObject::default();
         for (key, text) in FIELD_KEYS.iter().zip(field_texts(metric)) {
-            field.add_number(key, text);
+            field.add_number(key, text.as_deref());
         }
         field.add("missing", &metric.missing);
         object.add_json(name, &field.end());
         if name == "usable_rate" {
-            object.add_number("gap", figures.gap().map(two_digits));
+            object.add_number("gap", figures.gap().map(two_digits).as_deref());
         }
     }
     let [first, last] = span(figures);
@@ -168,13 +169,16 @@ fn row(by: &[By], group: &Group, crop: Option<&CropJudgement<'_>>) -> String {
     if let Some(crop) = crop {
         let judged = &crop.comparison;
         object.add("verdict", &judged.verdict.name());
-        object.add_number("usable_rate_change", judged.change.map(two_digits));
+        object.add_number(
+            "usable_rate_change",
+            judged.change.map(two_digits).as_deref(),
+        );
         for (key, median, batches) in [
             ("usable_rate_newest", judged.newest, judged.newest_count),
             ("usable_rate_before", judged.before, judged.before_count),
         ] {
             let mut field = JsonObject::default();
-            field.add_number("median", median.map(two_digits));
+            field.add_number("median", median.map(two_digits).as_deref());
             field.add("batches", &batches);
             object.add_json(key, &field.end());
         }
@@ -194,13 +198,14 @@ impl JsonObject {
     }
 
     /// Adds a number with exactly these digits.
-    fn add_number(&mut self, key: &str, digits: Option<String>) {
-        self.add_json(key, digits.as_deref().unwrap_or("null"));
+    fn add_number(&mut self, key: &str, digits: Option<&str>) {
+        self.add_json(key, digits.unwrap_or("null"));
     }
 
     fn add_json(&mut self, key: &str, json: &str) {
         let comma = if self.0.is_empty() { "" } else { "," };
-        self.0 += &format!("{comma}\"{key}\":{json}");
+        // Writing to a string cannot fail.
+        let _ = write!(self.0, "{comma}\"{key}\":{json}");
     }
 
     fn end(self) -> String {
