@@ -68,10 +68,16 @@ impl Context {
         &self,
         outputs: &[(&str, Option<&Path>)],
     ) -> Result<(), Failure> {
-        let ServiceArgs { config, given, .. } = &*self.service;
-        let configs = config.clone().into_iter().chain(file::default_path());
+        let configs = self.service.config.clone().into_iter();
+        let configs = configs.chain(file::default_path());
         let configs = configs.map(|path| (path, "the config file"));
-        let secrets = given.secret_files(config.clone()).into_iter();
+        // A secret file exists, so an output that does not cannot be the same file.
+        let mut files = outputs.iter().filter_map(|(_, output)| *output);
+        let settings = files.any(Path::is_file).then(|| self.settings());
+        // A config file that cannot be read fails later.
+        let settings = settings.and_then(Result::ok);
+        let secrets = settings.map_or_else(Vec::new, |settings| settings.secret_files.clone());
+        let secrets = secrets.into_iter();
         let secrets = secrets.map(|path| (path, "the client secret file"));
         for (path, what) in configs.chain(secrets) {
             for (flag, output) in outputs {

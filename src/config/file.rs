@@ -20,6 +20,8 @@ pub(super) struct ChosenProfile {
     pub(super) others: Vec<String>,
     /// The targets of crops; the same in every profile.
     pub(super) targets: Targets,
+    /// The client secret files of all profiles.
+    pub(super) secret_files: Vec<String>,
 }
 
 /// Returns the default path of the config file.
@@ -106,6 +108,9 @@ fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
 
 fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile, Failure> {
     let targets = file.targets()?;
+    let profiles = file.profiles.values();
+    let secret_files = profiles.filter_map(|profile| profile.client_secret_file.clone());
+    let secret_files = secret_files.collect();
     let preferred = file.default_profile.as_deref();
     let name = requested.or(preferred).unwrap_or("default").to_owned();
     let is_named = requested.or(preferred).is_some();
@@ -114,11 +119,13 @@ fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile
             name,
             profile,
             targets,
+            secret_files,
             others: Vec::new(),
         }),
         // No profile was requested, and the file has none: there are no settings of the service.
         None if !is_named => Ok(ChosenProfile {
             targets,
+            secret_files,
             others: file.profiles.into_keys().collect(),
             ..ChosenProfile::default()
         }),

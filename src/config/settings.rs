@@ -37,16 +37,6 @@ impl Given {
         let given = texts.into_iter().filter(|(_, text)| text.is_some());
         given.map(|(flag, _)| flag)
     }
-
-    /// Returns all client secret files: those given, and those of the profiles in the config file.
-    pub(crate) fn secret_files(&self, config: Option<PathBuf>) -> Vec<PathBuf> {
-        let stored = file::profiles(config);
-        let profiles = [&self.flags, &self.variables]
-            .into_iter()
-            .chain(stored.values());
-        let files = profiles.filter_map(|profile| profile.client_secret_file.as_deref());
-        files.map(expand_home).collect()
-    }
 }
 
 /// The value of a setting, and its origin.
@@ -97,6 +87,8 @@ pub(crate) struct Settings {
     secrets: Vec<Setting<SecretSource>>,
     /// The client secret file, if one is set anywhere.
     pub(crate) secret_file: Option<PathBuf>,
+    /// All of them, also those of profiles that are not in use.
+    pub(crate) secret_files: Vec<PathBuf>,
     pub(crate) api: Setting<Api>,
     pub(crate) parallel: Setting<u32>,
     pub(crate) retries: Setting<u32>,
@@ -136,6 +128,7 @@ impl Settings {
             client_id: text("client_id", |profile| &profile.client_id),
             secrets: layers.secrets(),
             secret_file: layers.secret_file(),
+            secret_files: layers.secret_files(),
             api: layers.pick("api", |profile| profile.api, Api::Auto),
             parallel: layers.pick("parallel", |profile| profile.parallel, 4),
             retries: layers.pick("retries", |profile| profile.retries, 5),
@@ -368,6 +361,13 @@ impl Layers<'_> {
             profile.client_secret_file.clone()
         });
         path.map(|path| expand_home(&path.value))
+    }
+
+    fn secret_files(&self) -> Vec<PathBuf> {
+        let given = [&self.given.flags, &self.given.variables].into_iter();
+        let given = given.filter_map(|profile| profile.client_secret_file.as_ref());
+        let files = given.chain(&self.chosen.secret_files);
+        files.map(|path| expand_home(path)).collect()
     }
 }
 

@@ -342,7 +342,7 @@ fn usage_errors_are_reported_before_any_request() {
         (&["-o", "a.html.gz"], "a report is an HTML file"),
         (&["-o", "{year}.html"], "a report is one file"),
         (&["-o", "{week}.html"], "{week}"),
-        (&["-o", "html"], "did you mean `-o report.html`"),
+        (&["-o", "html"], "a name that ends in .html"),
         (&["--title", " "], "`--title` is empty"),
         (&["--where", "crop=Tomato"], "crop"),
         (&["--step", "year"], "year"),
