@@ -236,7 +236,7 @@ parent.postMessage(JSON.stringify({
     };
   }),
   goals: [...document.querySelectorAll('.spark .target')].map(e => e.checkVisibility()),
-  silent: [...document.querySelectorAll('svg')].filter(svg => !svg.closest('figure') && svg.getAttribute('aria-hidden') !== 'true').length,
+  silent: [...document.querySelectorAll('svg')].filter(svg => !svg.closest('figure') && !(svg.getAttribute('role') === 'img' && svg.querySelector(':scope > title') && svg.querySelector(':scope > desc'))).length,
   headings: [...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].map(e => Number(e.localName[1])),
   tables: [...document.querySelectorAll('table')].map(table => ({
     scopes: [...table.querySelectorAll('th')].map(th => th.scope),

@@ -31,7 +31,6 @@ pub(super) struct NewestRow {
     pub(super) variation: String,
     pub(super) size: String,
     pub(super) spark: String,
-    pub(super) spark_words: String,
     /// Says when its last batch was, if the newest step has none.
     pub(super) absent: Option<String>,
 }
@@ -109,8 +108,7 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         gap: figure(figures.gap()),
         variation: median(&figures.coefficient_of_variation, variation_limit),
         size: median(&figures.seedling_size, None),
-        spark: spark(&values, limit.map(to_f64)),
-        spark_words: spark_words(steps, &medians),
+        spark: spark(&values, limit.map(to_f64), &spark_words(steps, &medians)),
         absent: crop.newest.is_none().then(|| match last {
             Some(last) => format!("no batches, last on {}", day(last)),
             None => "no batches with a date in the past".to_owned(),
@@ -126,7 +124,7 @@ fn median(metric: &Metric, target: Option<Decimal>) -> String {
     }
 }
 
-/// Returns the text of a sparkline for screen readers.
+/// Returns the values of a sparkline as text.
 fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
     let words = steps.iter().zip(medians).filter_map(|(step, median)| {
         let median = two_digits((*median)?);

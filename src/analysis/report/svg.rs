@@ -80,11 +80,11 @@ impl Svg {
         Self { text }
     }
 
-    /// Starts an image that only repeats the text beside it, hidden from screen readers.
-    pub(super) fn ornament(width: f64, height: f64, class: &str) -> Self {
-        let (width, height) = (Px(width), Px(height));
+    /// Starts a sparkline. Screen readers and tooltips say its values.
+    pub(super) fn sparkline(width: f64, height: f64, values: &str) -> Self {
+        let (width, height, values) = (Px(width), Px(height), Escaped(values));
         let text = format!(
-            r#"<svg class="{class}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" aria-hidden="true">"#
+            r#"<svg class="spark" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img"><title>{values}</title><desc>Median usable rate of each step, in percent</desc>"#
         );
         Self { text }
     }

@@ -327,8 +327,8 @@ const SPARK_POINTS: f64 = 20.0;
 
 /// Draws a sparkline of `values`, one per step, with the line of the target and a scale of its own. `None` if
 /// a step has no value.
-pub(super) fn spark(values: &[Option<f64>], target: Option<f64>) -> String {
-    let mut svg = Svg::ornament(SPARK.0, SPARK.1, "spark");
+pub(super) fn spark(values: &[Option<f64>], target: Option<f64>, words: &str) -> String {
+    let mut svg = Svg::sparkline(SPARK.0, SPARK.1, words);
     let all = values.iter().flatten().copied().chain(target);
     let (least, most) = all.fold(
         (f64::INFINITY, f64::NEG_INFINITY),

@@ -137,6 +137,14 @@ fn the_page_does_not_depend_on_paging_or_faults() {
     let server = Server::start(&args);
     let plain_page = page(&server, &[]);
     assert_self_contained(&plain_page);
+    let images = parts(&plain_page, "<svg", "</svg>");
+    assert!(images.len() > 8, "{}", images.len());
+    for image in images {
+        assert!(
+            image.contains("<title") && image.contains("<desc"),
+            "{image}"
+        );
+    }
     let from = |html: &str, server: &Server| html.replace(&server.address.to_string(), "ADDRESS");
     let expected = from(&plain_page, &server);
     assert_eq!(from(&page(&server, &[]), &server), expected, "again");

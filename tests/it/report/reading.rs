@@ -47,12 +47,12 @@ pub(super) fn headings(html: &str) -> Vec<&str> {
     parts(html, "<h2 id=\"", "\"")
 }
 
-/// Returns the cells of each row, without the text for screen readers.
+/// Returns the cells of each row, without sparklines.
 pub(super) fn rows(table: &str) -> Vec<Vec<String>> {
     let rows = parts(table, "<tr", "</tr>").into_iter().map(|row| {
         let row = row.replace("<th", "<td").replace("</th>", "</td>");
         let cells = parts(&row, "<td", "</td>").into_iter().map(|cell| {
-            let cell = cell.split("<span class=\"unseen\">").next().unwrap();
+            let cell = cell.split("<svg").next().unwrap();
             plain(&format!("<{cell}"))
         });
         cells.collect()
@@ -83,9 +83,9 @@ pub(super) fn classes(html: &str) -> Vec<&str> {
     parts(section(html, "crops"), "<tr role=\"row\" class=\"", "\"")
 }
 
-/// Returns the text of each sparkline for screen readers, in the order of the crops.
+/// Returns the values of each sparkline, in the order of the crops.
 pub(super) fn sparklines(html: &str) -> Vec<String> {
-    let texts = parts(section(html, "crops"), "<span class=\"unseen\">", "</span>");
+    let texts = parts(section(html, "crops"), "<title>", "</title>");
     texts.into_iter().map(plain).collect()
 }
 
