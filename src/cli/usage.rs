@@ -259,7 +259,11 @@ impl Line<'_> {
             .get_subcommands()
             .map(Command::get_name)
             .collect();
-        let hint = match nearest(word, names.iter().copied()) {
+        let meant = match word {
+            "get" | "list" | "view" if names.contains(&"show") => Some("show"),
+            _ => nearest(word, names.iter().copied()),
+        };
+        let hint = match meant {
             Some(name) => format!("did you mean `{parent} {name}`?"),
             None => format!("available commands: {}", names.join(", ")),
         };
@@ -285,13 +289,17 @@ impl Line<'_> {
         let needed: Vec<String> = names.iter().map(|name| self.name(name)).collect();
         let needed = listed(&needed, "and");
         let are = if names.len() > 1 { "are" } else { "is" };
-        let is_flag = names.iter().any(|name| name.contains("--"));
-        let hint = if is_flag {
-            format!("another flag needs it; {}", self.help())
-        } else {
-            self.example()
+        let is_given = |long: &str| {
+            let mut flags = self.args.iter().filter_map(|word| self.flag(word));
+            flags.any(|flag| flag.get_long() == Some(long))
         };
-        Failure::usage(format!("{needed} {are} missing"), hint)
+        let needs = |(id, long): &&(&str, &str)| {
+            names.first().is_some_and(|name| name.contains(id)) && is_given(long)
+        };
+        match NEEDED_BY.iter().find(needs) {
+            Some((_, long)) => Failure::usage(format!("`--{long}` needs {needed}"), self.help()),
+            None => Failure::usage(format!("{needed} {are} missing"), self.example()),
+        }
     }
 
     /// Returns whether the flag was given by this long name.
@@ -385,6 +393,13 @@ impl Line<'_> {
         format!("write `{}`", usage.trim_start_matches("Usage: "))
     }
 }
+
+/// Flags that clap asks for because of another flag, and that other flag.
+const NEEDED_BY: [(&str, &str); 3] = [
+    ("--state", "lookback"),
+    ("--status", "max-age"),
+    ("--status", "format"),
+];
 
 /// Returns the long names of all flags of `command`.
 fn longs(command: &Command) -> Vec<String> {
@@ -631,13 +646,13 @@ mod tests {
             ),
             (
                 &["export", "--lookback", "7d"],
-                "`--state` is missing",
-                "another flag needs it; see `trayscan export --help`",
+                "`--lookback` needs `--state`",
+                "see `trayscan export --help`",
             ),
             (
                 &["sync", "a.db", "-f", "csv"],
-                "`--status` or `--changes` is missing",
-                "another flag needs it; see `trayscan sync --help`",
+                "`--format` needs `--status` or `--changes`",
+                "see `trayscan sync --help`",
             ),
             (
                 &["export", "--archive", "a.db", "--sandbox"],
