@@ -113,9 +113,16 @@ fn trust_hint(error: &CertificateError) -> &'static str {
 
 /// Returns the message of the innermost cause. The outer ones only repeat that something failed.
 pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
-    anyhow::Chain::new(error)
-        .last()
-        .map_or_else(String::new, ToString::to_string)
+    let Some(cause) = anyhow::Chain::new(error).last() else {
+        return String::new();
+    };
+    match tls_error(cause) {
+        // Its text is meant for developers.
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(_))) => {
+            "the certificate is not valid for a service".to_owned()
+        }
+        _ => cause.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -166,11 +173,11 @@ mod tests {
         assert_eq!(TlsProblem::of(&io::Error::other("reset")), None);
     }
 
-    /// Verifies a certificate for `localhost`, as a TLS client does, and returns why it is not trusted.
+    /// Verifies a certificate for `localhost`, as a TLS client does, and returns why it is not trusted, and the text of that.
     fn untrusted(
         change: impl Fn(&mut CertificateParams),
         name: &'static str,
-    ) -> Option<TlsProblem> {
+    ) -> Option<(TlsProblem, String)> {
         let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
         change(&mut params);
         let key = KeyPair::generate().expect("a key");
@@ -183,13 +190,19 @@ mod tests {
         let name = name.try_into().expect("a name");
         let now = UnixTime::since_unix_epoch(Duration::from_secs(1_767_225_600));
         let verified = verifier.verify_server_cert(certificate.der(), &[], &name, &[], now);
-        TlsProblem::of(&io::Error::other(verified.err()?))
+        let error = verified.err()?;
+        let error = io::Error::other(error);
+        Some((TlsProblem::of(&error)?, root(&error)))
     }
 
     #[test]
     fn an_untrusted_certificate_has_a_hint() {
         let hint = |change: fn(&mut CertificateParams), name| match untrusted(change, name) {
-            Some(TlsProblem::Untrusted(hint)) => hint,
+            Some((TlsProblem::Untrusted(hint), text)) => {
+                // No words of a programming language.
+                assert!(!text.contains("Other"), "{text}");
+                hint
+            }
             other => panic!("{other:?}"),
         };
         assert_eq!(untrusted(|_| (), "localhost"), None);
