@@ -7,8 +7,9 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::columns::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
+use super::json::names::OPENINGS;
 use super::json::pieces::Pieces;
-use super::json::scan::{BatchScanner, Index, OPENINGS};
+use super::json::scan::{BatchScanner, Index};
 use super::json::strings::{few_escapes, unquote};
 use super::timestamp::Timestamp;
 

@@ -1,7 +1,7 @@
 //! JSON: splits a response into batches, and finds the values in each batch.
 //!
-//! `split.rs` reads a response piece by piece. `scan.rs` reads a batch without flaws in one pass, and `layout.rs`
-//! remembers what was between its values; `index.rs` reads any other batch. `flaw.rs` judges values, `tokens.rs` finds the
+//! `split.rs` reads a response piece by piece. `scan.rs` reads a batch without flaws in one pass: `layout.rs`
+//! remembers what was between its values, and `names.rs` looks up a name; `index.rs` reads any other batch. `flaw.rs` judges values, `tokens.rs` finds the
 //! end of a value, `strings.rs` reads and writes escapes, and `pieces.rs` copies short texts.
 
 /// Maximum size of one value; a batch is usually below a kilobyte.
@@ -12,6 +12,7 @@ const BLANK_LIMIT: usize = 1 << 16;
 mod flaw;
 pub(crate) mod index;
 mod layout;
+pub(super) mod names;
 pub(super) mod pieces;
 pub(crate) mod scan;
 pub(crate) mod split;
