@@ -28,11 +28,15 @@ const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
 /// A window that breaks the interface is split until it is at most this long, in seconds.
 const SMALLEST_WINDOW: i64 = 3600;
-/// The number of such windows after which a run fails.
-const MAX_GAPS: usize = 20;
-/// The number of requests without a complete window that contains batches after which a run fails: the
-/// service is broken, not a batch. More are allowed if the window has many pages.
+/// The number of such windows after which they may be twice as long, so that the number of requests is bounded.
+const GAPS_PER_LENGTH: usize = 20;
+/// The number of such windows that are named.
+const NAMED_GAPS: usize = 5;
+/// The number of requests without a complete window that contains batches after which a run fails if it has found none
+/// before: the service is broken, not a batch. More are allowed if the window has many pages.
 const MAX_FRUITLESS_REQUESTS: u64 = 64;
+/// If it has found some, windows may be twice as long after each so many further requests.
+const REQUESTS_PER_LENGTH: u64 = 8;
 /// How many of its halves may take as many requests as the window itself: decades are halved to the days with batches.
 const MAX_HALVES: u64 = 8;
 /// The number of ranges checked again for batches that seem to have vanished.
@@ -299,8 +303,18 @@ impl Sync<'_> {
     }
 
     /// Fetches `ranges`. If a window breaks the interface, the others are fetched anyway.
-    async fn ranges(&mut self, mut ranges: VecDeque<Range>) -> Result<(), Failure> {
+    async fn ranges(&mut self, ranges: VecDeque<Range>) -> Result<(), Failure> {
         let mut search = Search::new(self.stats);
+        let ended = self.search(&mut search, ranges).await;
+        search.print_gaps();
+        ended
+    }
+
+    async fn search(
+        &mut self,
+        search: &mut Search<'_>,
+        mut ranges: VecDeque<Range>,
+    ) -> Result<(), Failure> {
         while let Some(range) = ranges.pop_front() {
             log::info!("fetching {}", range.asked());
             self.pages = self.pages.for_range(range);
@@ -313,8 +327,13 @@ impl Sync<'_> {
             };
             // If the service ignores dates, or its cursors repeat, splitting the window does not help.
             search.fail();
-            let is_final = restarts > 0 || self.is_looping() || search.is_hopeless();
+            let is_hopeless = search.is_hopeless();
+            let is_final = restarts > 0 || self.is_looping() || is_hopeless;
             if failure.kind != Kind::Protocol || is_final {
+                if is_hopeless {
+                    // The service is broken, and not some of its batches.
+                    search.gaps.clear();
+                }
                 return Err(self.broken.take().unwrap_or(failure));
             }
             let window = self.pages.failed().unwrap_or(range);
@@ -324,7 +343,7 @@ impl Sync<'_> {
                 done.add(&fetched.window, i64::MAX);
             }
             let mut parts = Vec::new();
-            if let Some(halves) = fetch::halves(&window, SMALLEST_WINDOW) {
+            if let Some(halves) = fetch::halves(&window, search.smallest_window()) {
                 log::info!(
                     "{} breaks the interface; narrowing it down",
                     window.describe()
@@ -332,14 +351,15 @@ impl Sync<'_> {
                 parts.extend(halves);
             } else {
                 let window_name = window.describe();
-                if self.coverage.missing(&window).is_empty() {
-                    log::warn!(
-                        "{window_name} is a gap again: {failure}; `--lenient` keeps such a batch"
-                    );
-                } else {
-                    log::warn!("{window_name} remains a gap: {failure}");
-                }
-                search.gaps += 1;
+                search
+                    .gaps
+                    .push(if self.coverage.missing(&window).is_empty() {
+                        format!(
+                            "{window_name} is a gap again: {failure}; `--lenient` keeps such a batch"
+                        )
+                    } else {
+                        format!("{window_name} remains a gap: {failure}")
+                    });
                 self.broken.get_or_insert(failure);
                 // It may have been complete before.
                 self.coverage.remove(&window);
@@ -579,8 +599,10 @@ fn stopped(kind: Kind) -> Failure {
 /// The search for the window that breaks the interface.
 struct Search<'a> {
     stats: &'a Stats,
-    /// Windows that remain gaps.
-    gaps: usize,
+    /// A warning for each window that remains a gap.
+    gaps: Vec<String>,
+    /// Whether a complete window contained batches.
+    has_batches: bool,
     /// The number of requests up to the last complete window.
     requests: u64,
     /// How many requests the first failure since then took. Each half that contains it may take as many.
@@ -591,7 +613,8 @@ impl<'a> Search<'a> {
     fn new(stats: &'a Stats) -> Self {
         Self {
             stats,
-            gaps: 0,
+            gaps: Vec::new(),
+            has_batches: false,
             requests: stats.requests.get(),
             first: None,
         }
@@ -600,6 +623,7 @@ impl<'a> Search<'a> {
     /// Takes complete windows into account.
     fn add_complete(&mut self, windows: &[FetchedWindow]) {
         if windows.iter().any(|window| window.batches > 0) {
+            self.has_batches = true;
             self.requests = self.stats.requests.get();
             self.first = None;
         }
@@ -614,10 +638,34 @@ impl<'a> Search<'a> {
         self.stats.requests.get() - self.requests
     }
 
+    /// Returns by how much there are more such requests than a few batches can explain.
+    fn excess(&self) -> u64 {
+        let allowed = MAX_FRUITLESS_REQUESTS + MAX_HALVES * self.first.unwrap_or_default();
+        self.fruitless_requests().saturating_sub(allowed)
+    }
+
     /// Returns whether searching further is useless.
     fn is_hopeless(&self) -> bool {
-        let allowed = MAX_FRUITLESS_REQUESTS + MAX_HALVES * self.first.unwrap_or_default();
-        self.fruitless_requests() > allowed || self.gaps >= MAX_GAPS
+        !self.has_batches && self.excess() > 0
+    }
+
+    /// Returns the length below which a window that breaks the interface is not split.
+    fn smallest_window(&self) -> i64 {
+        let by_requests = self.excess().div_ceil(REQUESTS_PER_LENGTH);
+        let by_gaps = (self.gaps.len() / GAPS_PER_LENGTH) as u64;
+        SMALLEST_WINDOW << (by_requests + by_gaps).min(32)
+    }
+
+    /// Names the first gaps, and counts the others.
+    fn print_gaps(&self) {
+        for gap in self.gaps.iter().take(NAMED_GAPS) {
+            log::warn!("{gap}");
+        }
+        if let further @ 1.. = self.gaps.len().saturating_sub(NAMED_GAPS) {
+            log::warn!(
+                "{further} more parts of the range remain gaps; `trayscan sync --status` lists all gaps"
+            );
+        }
     }
 }
 

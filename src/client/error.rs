@@ -49,6 +49,8 @@ pub(crate) enum Fault {
     Moved { status: u16, path: String },
     /// The response violates the interface.
     Broken(String),
+    /// A batch violates the interface, and `--lenient` would keep it.
+    Flawed(String),
 }
 
 impl Fault {
@@ -91,7 +93,8 @@ impl ServiceError {
             | Fault::Elsewhere(_)
             | Fault::NotHttp(_)
             | Fault::Moved { .. }
-            | Fault::Broken(_) => false,
+            | Fault::Broken(_)
+            | Fault::Flawed(_) => false,
         }
     }
 
@@ -157,9 +160,11 @@ impl ServiceError {
             | Fault::NotValid(_)
             | Fault::Slow(_)
             | Fault::Damaged(_) => Kind::Unavailable,
-            Fault::Status { .. } | Fault::Garbled(_) | Fault::Moved { .. } | Fault::Broken(_) => {
-                Kind::Protocol
-            }
+            Fault::Status { .. }
+            | Fault::Garbled(_)
+            | Fault::Moved { .. }
+            | Fault::Broken(_)
+            | Fault::Flawed(_) => Kind::Protocol,
             Fault::NoAuthorities => Kind::Usage,
             Fault::Tls(_) | Fault::Elsewhere(_) | Fault::NotHttp(_) => Kind::Unsafe,
         }
@@ -250,6 +255,10 @@ impl ServiceError {
                 "the service redirects the request, and credentials do not follow a redirect",
                 "if that path is right, change the base URL to match",
             ),
+            (Fault::Flawed(_), _) => (
+                "the service sent a response that violates its interface",
+                "contact the operator of the service; `export`, `summary`, `report` and `sync` keep such batches with `--lenient`",
+            ),
             _ => (
                 "the service sent a response that violates its interface",
                 "contact the operator of the service",
@@ -318,7 +327,9 @@ impl fmt::Display for ServiceError {
             Fault::Moved { status, path } => {
                 write!(f, "{request} answered {status} and redirects to {path}")
             }
-            Fault::Broken(why) | Fault::Slow(why) => write!(f, "{request}: {why}"),
+            Fault::Broken(why) | Fault::Flawed(why) | Fault::Slow(why) => {
+                write!(f, "{request}: {why}")
+            }
         }
     }
 }

@@ -499,6 +499,7 @@ impl Response {
             }
             ParseError::Cut => Fault::CUT,
             ParseError::Broken(why) => Fault::Broken(why),
+            ParseError::Flawed(why) => Fault::Flawed(why),
         })
     }
 

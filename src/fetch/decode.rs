@@ -172,9 +172,12 @@ impl DecodedPage {
                 self.received,
                 brief(&flaw.to_string())
             );
-            // Such a batch has content that cannot be read.
-            if !lenient || matches!(flaw, Flaw::NotJson(_)) {
+            if matches!(flaw, Flaw::NotJson(_)) {
+                // Its content cannot be read.
                 return Err(ParseError::Broken(item));
+            }
+            if !lenient {
+                return Err(ParseError::Flawed(item));
             }
             self.issues.flawed += 1;
             self.issues.skipped += u64::from(read.batch.is_none());

@@ -40,13 +40,15 @@ pub(crate) enum ParseError {
     Cut,
     /// It violates the interface.
     Broken(String),
+    /// One of its batches violates the interface, and `--lenient` would keep it.
+    Flawed(String),
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cut => f.write_str("the JSON is incomplete"),
-            Self::Broken(why) => f.write_str(why),
+            Self::Broken(why) | Self::Flawed(why) => f.write_str(why),
         }
     }
 }

@@ -121,7 +121,7 @@ async fn update_archive(
         ..
     } = report;
     if let Some(failure) = failure {
-        return Err(stopped(failure, &run, is_through, args));
+        return Err(stopped(failure, &run, is_through.then_some(gaps), args));
     }
     if let gaps @ 1.. = gaps {
         let gaps = count(gaps, "gap", "gaps");
@@ -208,15 +208,16 @@ fn describe_counts(run: &Run) -> String {
     }
 }
 
-/// Adds to a failure what the unfinished run leaves behind.
-fn stopped(failure: Failure, run: &Run, is_through: bool, args: &SyncArgs) -> anyhow::Error {
+/// Adds to a failure what the run leaves behind. `gaps` is `None` if it did not request all of its range.
+fn stopped(failure: Failure, run: &Run, gaps: Option<u64>, args: &SyncArgs) -> anyhow::Error {
     let path = args.archive.display();
     if run.added + run.changed + run.unchanged == 0 {
         return failure.into();
     }
     let counts = describe_counts(run);
-    anyhow::Error::new(failure).context(if is_through {
-        format!("a gap is left; everything else is up to date in `{path}` ({counts})")
+    anyhow::Error::new(failure).context(if let Some(gaps) = gaps {
+        let gaps = count(gaps.max(1), "gap is", "gaps are");
+        format!("{gaps} left; everything else is up to date in `{path}` ({counts})")
     } else {
         format!(
             "the run did not finish; `{path}` keeps what was received ({counts}), and the next run continues from there"

@@ -164,7 +164,9 @@ impl Receiver<'_, '_> {
             split::ParseError::Cut => {
                 ReadError::broken(place, "the file ends in the middle of its JSON", hint)
             }
-            split::ParseError::Broken(why) => ReadError::broken(place, why, None),
+            split::ParseError::Broken(why) | split::ParseError::Flawed(why) => {
+                ReadError::broken(place, why, None)
+            }
         }
     }
 }

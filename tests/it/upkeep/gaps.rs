@@ -181,6 +181,69 @@ fn several_invalid_batches_do_not_block_others() {
 }
 
 #[test]
+fn many_invalid_batches_do_not_block_others() {
+    // Every seventh batch, and then a whole month.
+    let scattered: Vec<usize> = (4..300).step_by(7).collect();
+    let in_a_row: Vec<usize> = (200..230).collect();
+    for (bad, workers) in [(scattered, "1"), (in_a_row, "4")] {
+        let nursery = a_year();
+        for day in &bad {
+            let id = format!("a{day:04}");
+            nursery.state().edit(&id, "avg_germination_rate", "88.5");
+        }
+        let shelf = ArchiveFile::new();
+        let ended = shelf.sync(&nursery, &["--parallel", workers]).expect(7);
+        let good = 300 - bad.len();
+        assert_eq!(shelf.received().len(), good, "{ended:?}");
+        assert!(
+            ended.stderr.contains("everything else is up to date"),
+            "{ended:?}"
+        );
+        assert!(
+            ended.stderr.contains("more parts of the range remain gaps"),
+            "{ended:?}"
+        );
+        assert!(ended.stderr.contains("with `--lenient`"), "{ended:?}");
+        assert!(nursery.asked() < 1500, "{} requests", nursery.asked());
+        // New batches arrive, whatever is wrong with older ones.
+        let new = Batch::new("new").created_at(now() - 30);
+        nursery.state().put("new", new);
+        shelf.sync(&nursery, &["--parallel", workers]).expect(7);
+        assert!(shelf.received().contains_key("new"));
+    }
+}
+
+#[test]
+fn days_without_a_valid_batch_do_not_block_newer_ones() {
+    let nursery = LiveService::start();
+    let hours = |days: std::ops::Range<i64>| days.map(|hour| now() - hour * 3600);
+    nursery.state().fill("old", hours(300..330).rev());
+    nursery.state().fill("bad", hours(100..300).rev());
+    nursery.state().fill("new", hours(1..20).rev());
+    for (id, item) in &mut nursery.state().items {
+        if id.starts_with("bad") {
+            item.set("avg_germination_rate", "88.5");
+        }
+    }
+    let shelf = ArchiveFile::new();
+    let ended = shelf.sync(&nursery, &[]).expect(7);
+    let received = shelf.received();
+    let new = received.keys().filter(|id| id.starts_with("new"));
+    assert_eq!(new.count(), 19, "{ended:?}");
+    assert!(nursery.asked() < 200, "{} requests", nursery.asked());
+}
+
+#[test]
+fn a_broken_service_is_one_error_and_no_gap() {
+    let nursery = a_year();
+    for item in nursery.state().items.values_mut() {
+        item.set("batch_name", "null");
+    }
+    let ended = ArchiveFile::new().sync(&nursery, &[]).expect(7);
+    assert!(!ended.stderr.contains("gap"), "{ended:?}");
+}
+
+#[test]
 fn lenient_stores_invalid_batches() {
     let nursery = a_year();
     nursery
