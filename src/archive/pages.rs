@@ -43,12 +43,12 @@ impl Archive {
         self.pages_of(rows, range, lenient)
     }
 
-    /// Returns the second in which the newest batch was created, of those before the second `limit`.
-    pub(crate) fn newest_second(&self, limit: i64) -> Result<Option<i64>, Failure> {
+    /// Returns the second in which the newest batch was created.
+    pub(crate) fn newest_second(&self) -> Result<Option<i64>, Failure> {
         let sql = "SELECT (SELECT batch_creation_date FROM batches
-            WHERE batch_creation_date < ?1 AND vanished IS NULL
+            WHERE batch_creation_date IS NOT NULL AND vanished IS NULL
             ORDER BY batch_creation_date DESC LIMIT 1)";
-        let date: Option<String> = self.value(sql, [written(limit)])?;
+        let date: Option<String> = self.value(sql, [])?;
         Ok(date.and_then(|date| whole_second(date.get(..19)?)))
     }
 

@@ -5,6 +5,9 @@ use chrono::DateTime;
 use super::date::{self, Bound, Clock};
 use crate::error::{Failure, Kind};
 
+/// The last second that a four-digit year can express.
+pub(crate) const LAST_SECOND: i64 = 253_402_300_799;
+
 /// A range of dates to request from the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Range {
@@ -103,10 +106,9 @@ impl Range {
     /// zone, these years begin or end some hours outside.
     fn within_four_digits(self) -> Self {
         const FIRST: i64 = -62_167_219_200;
-        const LAST: i64 = 253_402_300_799;
         let start = self.start.map(|start| start.max(FIRST));
         match self.end {
-            Some(end) if end > LAST => Self::between(start, Some(LAST)),
+            Some(end) if end > LAST_SECOND => Self::between(start, Some(LAST_SECOND)),
             _ => Self { start, ..self },
         }
     }

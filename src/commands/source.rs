@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::context::Context;
 use crate::archive::{Archive, ArchivePages};
 use crate::batch::Page;
-use crate::batch::range::{Range, written};
+use crate::batch::range::{LAST_SECOND, Range, written};
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Service, Version};
 use crate::error::Failure;
 use crate::fetch::{DataIssues, FetchOptions, FetchedWindow, PageOrder, Pages};
@@ -211,9 +211,10 @@ impl BatchSource {
         let Some(end) = end.filter(|end| limited.start <= Some(*end)) else {
             return Ok(limited);
         };
-        // Batches that were created during the last run of `sync` may be there, too.
-        let newest = archive.newest_second(end.saturating_add(DAY))?;
+        // Batches that were created during the last run of `sync` may be there, too, or have a date in the future.
+        let newest = archive.newest_second()?;
         Ok(match newest.filter(|newest| *newest >= end) {
+            Some(LAST_SECOND) => limited,
             Some(newest) => Range {
                 end: Some(newest + 1),
                 excludes_end: true,

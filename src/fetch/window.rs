@@ -6,11 +6,10 @@
 
 use chrono::Utc;
 
-use crate::batch::range::Range;
+use crate::batch::range::{LAST_SECOND, Range};
 
-/// The first and the last second that a four-digit year can express.
+/// The first second of the year 1.
 const FIRST: i64 = -62_135_596_800;
-const LAST: i64 = 253_402_300_799;
 /// The year 2000. An open start is searched from here first.
 pub(super) const LIKELY_FIRST: i64 = 946_684_800;
 /// The year 2100, used for an open end if the split determines the order of the output. The current time
@@ -198,7 +197,7 @@ pub(super) fn bounds(window: &Range) -> (i64, i64) {
 /// Returns the bounds of a window; open ones are guessed, and an open end is `last`.
 fn bounds_until(window: &Range, last: i64) -> (i64, i64) {
     let high = window.end.unwrap_or(match window.start {
-        Some(start) if start >= last - 1 => LAST,
+        Some(start) if start >= last - 1 => LAST_SECOND,
         _ => last,
     });
     let low = window.start.unwrap_or(if high > LIKELY_FIRST + 1 {
@@ -262,7 +261,7 @@ mod tests {
         let start = 1_700_000_000;
         let middle = i64::midpoint(start, LIKELY_LAST);
         assert_eq!(cut(Some(start), None), Some(Some(middle)));
-        let middle = i64::midpoint(LIKELY_LAST, LAST);
+        let middle = i64::midpoint(LIKELY_LAST, LAST_SECOND);
         assert_eq!(cut(Some(LIKELY_LAST), None), Some(Some(middle)));
     }
 }

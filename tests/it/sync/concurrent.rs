@@ -324,6 +324,27 @@ fn an_export_without_an_end_ends_where_the_archive_is_complete() {
 }
 
 #[test]
+fn an_export_with_batches_of_the_future_is_verified() {
+    for future in [date(now() + 2 * DAY), "9999-12-31T23:59:59.9Z".to_owned()] {
+        let nursery = LiveService::start();
+        nursery.state().fill("a", [now() - DAY]);
+        let wrong = Batch::new("future").created(&future);
+        nursery.state().put("future", wrong);
+        let shelf = ArchiveFile::new();
+        shelf.complete(&nursery, &[]);
+        let [file, receipt] = ["a.csv", "receipt"].map(|name| shelf.folder.path().join(name));
+        let [file, receipt] = [&file, &receipt].map(|path| path.to_str().unwrap());
+        exported(&shelf, &["-o", file, "--manifest", receipt]);
+        let archive = shelf.path.to_str().unwrap();
+        for source in [&["--archive", archive][..], &["--service"]] {
+            let mut command = trayscan(&["verify", file, "--manifest", receipt]);
+            let verified = command.args(source).service(&nursery).output();
+            assert_equal(&verified, &future);
+        }
+    }
+}
+
+#[test]
 fn summary_and_report_say_that_an_archive_is_old() {
     let nursery = LiveService::start();
     nursery.state().clock = Some(-30 * DAY);
