@@ -58,16 +58,14 @@ pub(crate) fn exact_float(text: &str) -> Option<f64> {
     is_exact.then_some(value)
 }
 
-/// Counts the significant digits of a decimal number: from the first that is not zero to the last.
+/// Counts the significant digits of a decimal number, from the first that is not zero. Zeros at the end of a fraction do
+/// not count, but those of a whole number do.
 fn significant_digits(text: &str) -> usize {
-    let is_insignificant = |letter: char| !matches!(letter, '1'..='9');
-    let digits = text.trim_start_matches(is_insignificant);
-    // Trailing zeros of a fraction are not significant.
-    let digits = if text.contains('.') {
-        digits.trim_end_matches(is_insignificant)
-    } else {
-        digits
+    let digits = match text.contains('.') {
+        true => text.trim_end_matches('0'),
+        false => text,
     };
+    let digits = digits.trim_start_matches(|letter: char| !matches!(letter, '1'..='9'));
     digits.bytes().filter(u8::is_ascii_digit).count()
 }
 
@@ -130,6 +128,7 @@ mod tests {
             ("-0.00", 0),
             ("0.0012", 2),
             ("1200", 4),
+            ("1200.00", 4),
             ("123456789012345.6", 16),
             ("1.00000000000000000", 1),
         ] {
@@ -148,6 +147,7 @@ mod tests {
                 Some(123_456_789_012_345.0),
             ),
             ("1234567890123456".to_owned(), None),
+            ("1000000000000000.00".to_owned(), None),
             (tiny(306, "1"), Some(1e-307)),
             (tiny(400, ""), Some(0.0)),
             (tiny(323, "1"), None),
