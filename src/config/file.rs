@@ -50,7 +50,14 @@ pub(super) fn read(path: Option<&Path>, requested: Option<&str>) -> Result<Chose
     };
     let text = match read_text(&place) {
         Ok(text) => text,
-        Err(error) if path.is_none() && error.kind() == io::ErrorKind::NotFound => {
+        // Without a home folder, `HOME` is `/dev/null` or a folder that does not exist.
+        Err(error)
+            if path.is_none()
+                && matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+        {
             return no_file(requested);
         }
         Err(error) => return Err(unreadable(&place, error)),

@@ -363,6 +363,21 @@ fn targets_are_shown_with_the_settings() {
 }
 
 #[test]
+fn a_home_that_is_no_folder_has_no_config_file() {
+    let exported = |args: &[&str]| {
+        let mut command = crate::harness::trayscan(&["export", "--sandbox", "--limit", "1"]);
+        command.args(args).env("HOME", "/dev/null").output()
+    };
+    exported(&[]).expect(0);
+    let config = "/dev/null/.config/trayscan/config.toml";
+    let named = exported(&["--config", config]).expect(2);
+    assert!(
+        named.stderr.contains("cannot read the config file"),
+        "{named:?}"
+    );
+}
+
+#[test]
 fn empty_variables_count_as_unset() {
     let home = Home::with("[profiles.default]\nclient_id = \"file\"\nretries = 9\n");
     let expected = home.run(&["config", "show"]);
