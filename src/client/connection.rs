@@ -46,7 +46,7 @@ pub(super) async fn classify(
     let is_closed = is_closed(&error);
     if !error.is_connect() {
         let hint = if is_plain && is_closed {
-            "the port may expect TLS: is the address https:// instead of http://? Otherwise check the network, or try again later"
+            "check the network, or try again later; if this address has never worked, the port may expect TLS (https:// instead of http://)"
         } else {
             CHECK_URL
         };

@@ -197,7 +197,7 @@ impl ServiceError {
             ),
             (_, Kind::Credentials) => (
                 "the service refused its own token",
-                "the credentials are valid, but not for batches; ask the operator of the service",
+                "the credentials may not be for batches, or access was withdrawn; ask the operator of the service",
             ),
             (
                 Fault::Status {

@@ -128,8 +128,10 @@ fn template_and_format(
     let (compression, inner) = compression(&path);
     refuse_contradiction(&path, &inner, args.format)?;
     let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
-        return Err(usage(format!("cannot tell the format from the name `{}`", path.display()))
-                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
+        let message = format!("cannot tell the format from the name `{}`", path.display());
+        return Err(usage(message).hint(
+            "add `--format`, or end the name like its format, such as .csv or .json (`--help` lists all formats)",
+        ));
     };
     check_flags(args, format)?;
     if format.needs_file() && compression != Compression::None {

@@ -379,7 +379,7 @@ fn too_dense(error: ServiceError, window: &Range) -> Failure {
         return failure;
     }
     failure.hint(format!(
-        "if more batches were created within one second ({}) than version 1 can return, use `--api v2`, which has no such limit",
+        "if more batches were created within one second ({}) than version 1 can return, use `--api v2`, if the service has it: it has no such limit",
         window.describe()
     ))
 }

@@ -237,7 +237,7 @@ fn a_connection_that_is_closed_may_be_of_the_other_scheme() {
         ),
         (
             "http",
-            "the port may expect TLS: is the address https:// instead of http://?",
+            "the port may expect TLS (https:// instead of http://)",
         ),
     ] {
         let url = format!("{scheme}://{address}");

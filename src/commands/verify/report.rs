@@ -336,8 +336,9 @@ impl VerifyReport {
         }
         let failure = failure(format!("{file} and {name} contain different batches"));
         match other.kind {
-            "service" | "archive" => failure
-                .hint("if the export had other dates or `--where`, name its manifest with `--manifest`"),
+            "service" | "archive" => failure.hint(
+                "batches may have changed since; if the export had other dates or `--where`, its manifest (`--manifest`) says which",
+            ),
             _ if self.differences.is_none() => {
                 failure.hint("without `batch_id` on both sides, the differences cannot be listed")
             }

@@ -203,6 +203,11 @@ fn files_are_atomic_and_typed_by_extension() {
         .collect();
     names.sort();
     assert_eq!(names, ["a.csv", "a.csv.gz", "a.json", "a.txt", "old.json"]);
+    let ended = write("plain", &[]).expect(2);
+    assert!(
+        !ended.stderr.contains("xlsx"),
+        "not a format of a summary: {ended:?}"
+    );
     let slip = run(&["summary", "--sandbox", "-o", "json"]);
     assert_eq!(slip.code, Some(2), "{}", slip.stderr);
     assert!(
