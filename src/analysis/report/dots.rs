@@ -2,7 +2,7 @@
 //! diagonal germinated but are not usable.
 
 use super::chart::{Chart, EdgeNumbers, WIDTH, crop_name, usual_least};
-use super::format::to_f64;
+use super::format::{figure, to_f64};
 use super::gather::{Density, ReportData};
 use super::svg::{AltText, Anchor, Axis, Escaped, Svg, rounded_out, tick_label};
 use crate::analysis::statistics::{Decimal, Period, two_digits};
@@ -98,7 +98,7 @@ fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
             tooltip: format!("{name}, {crop}: germination {all} %, usable {some} %"),
             link: scan.link(),
             is_new: Some(data.history.step.period(scan.created)) == newest,
-            cells: vec![name, crop, all, some, two_digits(gap)],
+            cells: vec![name, crop, all, some, figure(Some(gap))],
             gap,
         })
     });

@@ -89,7 +89,8 @@ pub(super) fn is_email(word: &str) -> bool {
 
 /// Formats a figure with two digits. A dash if there is none.
 pub(super) fn figure(value: Option<Decimal>) -> String {
-    value.map_or_else(|| "–".to_owned(), two_digits)
+    let text = value.map(two_digits);
+    text.map_or_else(|| "–".to_owned(), |text| text.replace('-', "−"))
 }
 
 /// Formats a difference with its sign, such as `−10.49`.

@@ -39,6 +39,13 @@ fn values_with_too_many_digits_are_reported() {
 }
 
 #[test]
+fn a_negative_gap_has_a_minus_sign() {
+    let odd = usable("a", MADE - DAY, "91.50").with("avg_germination_rate", "\"90.00\"");
+    let html = page(&nursery([odd]), &[]);
+    assert!(html.contains("−1.50") && !html.contains(">-1.50"), "{html}");
+}
+
+#[test]
 fn batches_left_out_of_figures_are_reported() {
     let at = MADE - DAY;
     let odd = sound("b", at).with("avg_usable_seedlings", "\"120.00\"");
