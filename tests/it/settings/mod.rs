@@ -365,7 +365,7 @@ fn targets_are_shown_with_the_settings() {
 #[test]
 fn a_home_that_is_no_folder_has_no_config_file() {
     let exported = |args: &[&str]| {
-        let mut command = crate::harness::trayscan(&["export", "--sandbox", "--limit", "1"]);
+        let mut command = trayscan(&["export", "--sandbox", "--limit", "1"]);
         command.args(args).env("HOME", "/dev/null").output()
     };
     exported(&[]).expect(0);
