@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::record::ReadError;
 use crate::storage::Compression;
+use crate::text::one_line;
 
 /// A text format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,9 @@ pub(crate) enum DetectedFormat {
     /// Rows of cells, with this default delimiter.
     Separated(u8),
 }
+
+/// The extensions of text formats.
+const TEXTS: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
 
 const FORMATS: &str = "these can be verified: json, ndjson, csv, tsv and singer (also as .gz or .zst), xlsx, parquet, sqlite, and archives";
 
@@ -33,7 +37,6 @@ pub(crate) fn check_name(extension: Option<&str>, head: &[u8]) -> Result<(), Rea
         ("a Parquet file", &["parquet"], PARQUET),
         ("a spreadsheet", &["xlsx"], ZIP),
     ];
-    const TEXTS: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
     let Some(extension) = extension else {
         return Ok(());
     };
@@ -53,7 +56,34 @@ pub(crate) fn check_name(extension: Option<&str>, head: &[u8]) -> Result<(), Rea
     Err(ReadError::broken(None, why, hint))
 }
 
-/// Returns how a file is compressed, by its first bytes. Its name may be wrong: browsers unpack downloads silently.
+/// Warns if the name of a text file says another compression than its first bytes. It is read anyway: browsers unpack
+/// downloads silently.
+pub(crate) fn warn_of_compression(path: &Path, head: &[u8]) {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let named = match extension.map(str::to_lowercase).as_deref() {
+        Some("gz") => Compression::Gzip,
+        Some("zst") => Compression::Zstd,
+        Some(extension) if TEXTS.contains(&extension) => Compression::None,
+        // It says nothing.
+        _ => return,
+    };
+    let found = compression(head);
+    if found != named && !head.is_empty() {
+        let words = |compression| match compression {
+            Compression::None => "not compressed",
+            Compression::Gzip => "compressed with gzip",
+            Compression::Zstd => "compressed with zstd",
+        };
+        log::warn!(
+            "by its name, `{}` is {}, but it is {}: other programs go by the name",
+            one_line(&path.to_string_lossy()),
+            words(named),
+            words(found)
+        );
+    }
+}
+
+/// Returns how a file is compressed, by its first bytes.
 pub(crate) fn compression(head: &[u8]) -> Compression {
     if head.starts_with(&[0x1f, 0x8b]) {
         Compression::Gzip

@@ -336,6 +336,9 @@ impl SourceFile {
         if head.starts_with(detect::ZIP) {
             return workbook::read(BufReader::new(self.input.rewound()?), each);
         }
+        if let Some(path) = path {
+            detect::warn_of_compression(path, &head);
+        }
         let info = read_text(&head, &mut bytes, extension.as_deref(), layout, each)?;
         self.digest = bytes.finish()?.or(self.digest.take());
         Ok(info)

@@ -287,6 +287,26 @@ fn an_empty_file_is_accepted_only_if_exported_empty() {
 }
 
 #[test]
+fn a_name_that_says_another_compression_gets_a_warning() {
+    let server = Server::start(&["--batches", "40"]);
+    let folder = Folder::new();
+    let contents = COMPRESSIONS.map(|compression| {
+        let path = folder.export(&server, &format!("a.csv{compression}"), &[]);
+        fs::read(path).unwrap()
+    });
+    for (content, found) in contents.iter().zip(COMPRESSIONS) {
+        for named in COMPRESSIONS {
+            let path = folder.write(&format!("b.csv{named}"), content);
+            let ended = verify(&[&path]).expect(0);
+            let warned = ended.stderr.contains("other programs go by the name");
+            assert_eq!(warned, named != found, "{named} {found}: {ended:?}");
+        }
+        let ended = verify(&[&folder.write("b", content)]).expect(0);
+        assert!(!ended.stderr.contains("by its name"), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_different_from_its_manifest() {
     let folder = Folder::new();
     let [path, manifest] = ["a.csv", "a.json"].map(|name| folder.at(name));
