@@ -304,8 +304,13 @@ impl Sync<'_> {
 
     /// Fetches `ranges`. If a window breaks the interface, the others are fetched anyway.
     async fn ranges(&mut self, ranges: VecDeque<Range>) -> Result<(), Failure> {
-        let mut search = Search::new(self.stats);
-        let ended = self.search(&mut search, ranges).await;
+        let mut search = Search::new(self.stats, &self.coverage);
+        let mut ended = self.search(&mut search, ranges).await;
+        if search.has_only_gaps() {
+            // The service is broken, and not some of its batches.
+            (search.gaps, self.coverage) = search.last_good.clone();
+            ended = ended.and(self.broken.take().map_or(Ok(()), Err));
+        }
         search.print_gaps();
         ended
     }
@@ -321,19 +326,14 @@ impl Sync<'_> {
             let before = self.coverage.clone();
             let ended = self.range(&before).await;
             let (restarts, windows) = self.pages.settled();
-            search.add_complete(windows);
+            search.add_complete(windows, &self.coverage);
             let Err(failure) = ended else {
                 continue;
             };
             // If the service ignores dates, or its cursors repeat, splitting the window does not help.
             search.fail();
-            let is_hopeless = search.is_hopeless();
-            let is_final = restarts > 0 || self.is_looping() || is_hopeless;
+            let is_final = restarts > 0 || self.is_looping() || search.is_hopeless();
             if failure.kind != Kind::Protocol || is_final {
-                if is_hopeless {
-                    // The service is broken, and not some of its batches.
-                    search.gaps.clear();
-                }
                 return Err(self.broken.take().unwrap_or(failure));
             }
             let window = self.pages.failed().unwrap_or(range);
@@ -607,25 +607,29 @@ struct Search<'a> {
     requests: u64,
     /// How many requests the first failure since then took. Each half that contains it may take as many.
     first: Option<u64>,
+    /// The gaps and the coverage then.
+    last_good: (Vec<String>, Coverage),
 }
 
 impl<'a> Search<'a> {
-    fn new(stats: &'a Stats) -> Self {
+    fn new(stats: &'a Stats, coverage: &Coverage) -> Self {
         Self {
             stats,
             gaps: Vec::new(),
             has_batches: false,
             requests: stats.requests.get(),
             first: None,
+            last_good: (Vec::new(), coverage.clone()),
         }
     }
 
     /// Takes complete windows into account.
-    fn add_complete(&mut self, windows: &[FetchedWindow]) {
+    fn add_complete(&mut self, windows: &[FetchedWindow], coverage: &Coverage) {
         if windows.iter().any(|window| window.batches > 0) {
             self.has_batches = true;
             self.requests = self.stats.requests.get();
             self.first = None;
+            self.last_good = (self.gaps.clone(), coverage.clone());
         }
     }
 
@@ -642,6 +646,11 @@ impl<'a> Search<'a> {
     fn excess(&self) -> u64 {
         let allowed = MAX_FRUITLESS_REQUESTS + MAX_HALVES * self.first.unwrap_or_default();
         self.fruitless_requests().saturating_sub(allowed)
+    }
+
+    /// Returns whether nothing good has come for long, only gaps.
+    fn has_only_gaps(&self) -> bool {
+        self.excess() > 0 && self.gaps.len() > self.last_good.0.len()
     }
 
     /// Returns whether searching further is useless.

@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) clock_of_batches: bool,
     /// The number of requests for batches to answer before it starts to fail with 503.
     pub(crate) answers: Option<usize>,
+    /// Whether it then answers with a page for people.
+    pub(crate) has_page: bool,
     pub(crate) latency: Duration,
     pub(crate) has_v2: bool,
     /// The number of requests for batches that version 2 answers before it disappears.
@@ -97,6 +99,7 @@ impl State {
 
     fn batches(&mut self, asked: &Received) -> Answer {
         match &mut self.answers {
+            Some(0) if self.has_page => return Answer::ok("<html>maintenance</html>"),
             Some(0) => return Answer::error(503, "not now"),
             Some(left) => *left -= 1,
             None => {}
@@ -183,6 +186,7 @@ impl LiveService {
             clock: Some(0),
             clock_of_batches: false,
             answers: None,
+            has_page: false,
             latency: Duration::ZERO,
             has_v2: true,
             v2_answers: None,
