@@ -132,7 +132,7 @@ impl PartitionedWriter {
                 Upload::begin(&address, false, true, storage)?;
                 std::env::temp_dir()
             }
-            None => existing_folder(&folder),
+            None => parent_of(&folder)?,
         };
         let spill_file =
             tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
@@ -406,9 +406,14 @@ fn for_each_batch(
     Ok(())
 }
 
+/// Returns the folder that exists and in which `folder` can be created; `folder` itself if it exists.
+fn parent_of(folder: &Path) -> Result<PathBuf, Failure> {
+    existing_folder(folder).map_err(|error| cannot_write(folder, error))
+}
+
 /// Fails if `folder` does not exist and cannot be created, or is not writable.
 pub(crate) fn check_folder(folder: &Path) -> Result<(), Failure> {
-    let folder = existing_folder(folder);
+    let folder = parent_of(folder)?;
     storage::check_folder(&folder).map_err(|error| cannot_write(&folder, error))
 }
 

@@ -383,11 +383,8 @@ fn ignores_case(folder: &Path) -> bool {
         return false;
     }
     let mut builder = tempfile::Builder::new();
-    let probe = builder
-        .prefix(".trayscan-")
-        .rand_bytes(12)
-        .suffix(".tmp")
-        .tempfile_in(existing_folder(folder));
+    builder.prefix(".trayscan-").rand_bytes(12).suffix(".tmp");
+    let probe = existing_folder(folder).and_then(|folder| builder.tempfile_in(folder));
     probe.map_or(true, |probe| {
         let name = probe.path().file_name().unwrap_or_default();
         let upper = name.to_string_lossy().to_uppercase();

@@ -49,11 +49,27 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Returns the nearest existing parent of `folder`.
-pub(crate) fn existing_folder(folder: &Path) -> PathBuf {
+/// Returns `folder`, or its nearest parent that exists. Fails if the folders below that one cannot be created: a file or a
+/// broken link has the name of the first, or a name is too long.
+pub(crate) fn existing_folder(folder: &Path) -> io::Result<PathBuf> {
     let found = folder.ancestors().find(|folder| folder.is_dir());
-    let found = found.filter(|folder| !folder.as_os_str().is_empty());
-    found.unwrap_or(Path::new(".")).to_owned()
+    let missing = folder.strip_prefix(found.unwrap_or(Path::new("")));
+    let found = found.unwrap_or(Path::new("."));
+    let missing = missing.unwrap_or(folder).components();
+    let mut missing = missing.map(|name| found.join(name)).peekable();
+    if let Some(first) = missing.peek()
+        && first.symlink_metadata().is_ok()
+    {
+        first.metadata()?;
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    for name in missing {
+        match name.symlink_metadata() {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(found.to_owned())
 }
 
 /// Returns whether both paths lead to the same file, through links or different names. It need not exist.

@@ -20,6 +20,7 @@ use crate::error::Failure;
 use crate::export::{Destination, PartitionedWriter, Template, check_folder};
 use crate::formats::{self, Format};
 use crate::secret::conceal_credentials;
+use crate::storage::path::folder_of;
 use crate::storage::sqlite::refuse_sidecars;
 use crate::storage::{Compression, Existing, Location, Storage};
 use crate::terminal;
@@ -180,7 +181,7 @@ fn existing_manifest(
     if let (Some(_), Location::File(path)) = (&destination.template, &location)
         && !path.exists()
     {
-        check_folder(path)?;
+        check_folder(folder_of(path))?;
         return Ok(describe(Existing::Nothing));
     }
     let existing = storage.check(&location, args.output.no_clobber)?;

@@ -84,6 +84,12 @@ fn a_dry_run_finds_the_mistakes_of_the_run() {
     permissions.set_readonly(true);
     fs::set_permissions(at("locked.csv"), permissions).unwrap();
     fs::write(at("b.sqlite-journal"), "x").unwrap();
+    #[cfg(unix)]
+    for (target, link) in [("gone", "dangling"), ("loop", "loop")] {
+        std::os::unix::fs::symlink(target, at(link)).unwrap();
+    }
+    let long = "x".repeat(300);
+    let [long_folder, long_below] = ["", "new/"].map(|above| format!("{above}{long}/{{year}}.csv"));
     let archive = trayscan(&["sync", "--sandbox", "a.db"])
         .current_dir(folder.path())
         .output();
@@ -96,6 +102,16 @@ fn a_dry_run_finds_the_mistakes_of_the_run() {
         (&["-o", "a.db"], 8),
         (&["-o", "b.sqlite"], 8),
         (&["-o", "old.csv", "--manifest", "no/m.json"], 8),
+        (&["-o", "old.csv/{year}.csv"], 8),
+        (&["-o", "old.csv/sub/{year}.csv"], 8),
+        #[cfg(unix)]
+        (&["-o", "/dev/null/{year}.csv"], 8),
+        #[cfg(unix)]
+        (&["-o", "dangling/{year}.csv"], 8),
+        #[cfg(unix)]
+        (&["-o", "loop/sub/{year}.csv", "--manifest"], 8),
+        (&["-o", &long_folder], 8),
+        (&["-o", &long_below], 8),
         (&["-o", "a.xlsx", "-f", "csv"], 2),
         (&["-f", "csv", "--delimiter", "ab"], 2),
         (&["--start", "soon"], 2),
