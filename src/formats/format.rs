@@ -10,7 +10,8 @@ use super::sqlite::write::Sqlite;
 use super::table::Table;
 use super::writer::{BatchWriter, WriterOptions};
 use super::xlsx::write::Xlsx;
-use crate::batch::Representation;
+use crate::batch::filter::Fields;
+use crate::batch::{BATCH_ID, Representation};
 use crate::error::{Failure, Kind};
 use crate::storage::{EncodedOutput, Escapes};
 
@@ -90,10 +91,23 @@ impl Format {
     }
 }
 
-/// Fails if [`new_writer`] would refuse the options.
-pub(crate) fn check_options(format: Format, csv: &CsvOptions) -> Result<(), Failure> {
+/// Fails if batches cannot be written with these options.
+pub(crate) fn check_options(
+    format: Format,
+    csv: &CsvOptions,
+    fields: &Fields,
+) -> Result<(), Failure> {
+    let has_id = fields.columns.contains(&BATCH_ID);
     match format {
         Format::Csv | Format::Tsv => Dialect::new(csv, b',').map(drop),
+        Format::Singer if !has_id => Err(Failure::usage(
+            "singer needs `batch_id`: targets identify batches by it",
+            "add it to `--fields`",
+        )),
+        Format::Postgres if !has_id => Err(Failure::usage(
+            "without `batch_id`, rows of the table cannot be matched to batches",
+            "add `batch_id` to `--fields`",
+        )),
         _ => Ok(()),
     }
 }
@@ -130,7 +144,7 @@ pub(crate) fn new_writer(
         )?),
         Format::Sqlite => Box::new(Sqlite::new(output, &options.fields)?),
         Format::Xlsx => Box::new(Xlsx::new(output, options)?),
-        Format::Singer => Box::new(Singer::new(output, options)?),
+        Format::Singer => Box::new(Singer::new(output, options)),
         // Rows go to the server, not to a file.
         Format::Postgres => {
             let why = "a PostgreSQL table is not written as a file";

@@ -17,8 +17,8 @@ use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
 use super::rows::RowSpool;
 use super::session::{Connector, Limit, PgSession, Purpose, wait};
 use super::table::{self, Layout};
+use crate::batch::Batch;
 use crate::batch::filter::Fields;
-use crate::batch::{BATCH_ID, Batch};
 use crate::client::ClientOptions;
 use crate::error::{Failure, Kind};
 use crate::terminal;
@@ -68,12 +68,6 @@ impl CopyLoader {
         fields: &Fields,
         lenient: bool,
     ) -> Result<Self, Failure> {
-        if !fields.columns.contains(&BATCH_ID) {
-            return Err(Failure::usage(
-                "without `batch_id`, rows of the table cannot be matched to batches",
-                "add `batch_id` to `--fields`",
-            ));
-        }
         let address = address.clone();
         let connector = Arc::new(Connector { address, options });
         let layout = Layout::new(fields, lenient);

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::lake::{self, LakeLock, LakePlan};
-use super::request::{ExportRequest, csv_options};
+use super::request::ExportRequest;
 use crate::batch::COLUMNS;
 use crate::batch::range::{Range, written};
 use crate::cli::ExportArgs;
@@ -18,7 +18,7 @@ use crate::commands::messages::count;
 use crate::commands::source::BatchSource;
 use crate::error::Failure;
 use crate::export::{Destination, PartitionedWriter, Template, check_folder};
-use crate::formats::{self, Format};
+use crate::formats::Format;
 use crate::secret::conceal_credentials;
 use crate::storage::path::folder_of;
 use crate::storage::sqlite::refuse_sidecars;
@@ -88,7 +88,6 @@ fn existing(
     storage: &Storage,
 ) -> anyhow::Result<(String, bool)> {
     let destination = &request.destination;
-    formats::check_options(destination.format, &csv_options(&args.output))?;
     if let Location::Table(_) = &destination.place {
         context.settings()?.client_options()?;
         let exists = "not looked up; rows would be added and updated by batch_id";

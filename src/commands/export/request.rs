@@ -9,6 +9,7 @@ use crate::cli::{ExportArgs, OutputArgs};
 use crate::commands::batches::BatchRequest;
 use crate::error::Failure;
 use crate::export::Destination;
+use crate::formats;
 use crate::formats::csv::CsvOptions;
 use crate::formats::singer::SingerState;
 
@@ -40,13 +41,16 @@ impl ExportRequest {
             let lookback = args.output.lookback.unwrap_or(LOOKBACK);
             batches.range = batches.range.continued(state.start(lookback))?;
         }
+        let destination = Destination::new(&args.output)?;
         let fields = args.fields.as_deref();
+        let fields = fields.map_or_else(|| Ok(Fields::all()), Fields::parse)?;
+        formats::check_options(destination.format, &csv_options(&args.output), &fields)?;
         Ok(Self {
-            state,
-            batches,
-            destination: Destination::new(&args.output)?,
-            fields: fields.map_or_else(|| Ok(Fields::all()), Fields::parse)?,
+            destination,
+            fields,
             sorting: args.sort.as_deref().map(Sorting::parse).transpose()?,
+            batches,
+            state,
         })
     }
 

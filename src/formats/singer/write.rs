@@ -32,13 +32,9 @@ pub(crate) struct Singer {
 }
 
 impl Singer {
-    pub(crate) fn new(output: EncodedOutput, options: WriterOptions) -> Result<Self, Failure> {
+    pub(crate) fn new(output: EncodedOutput, options: WriterOptions) -> Self {
         let (fields, extracted) = (options.fields, options.extracted);
-        if !fields.columns.contains(&BATCH_ID) {
-            let message = "singer needs `batch_id`: targets identify batches by it";
-            return Err(Failure::usage(message, "add it to `--fields`"));
-        }
-        Ok(Self {
+        Self {
             output,
             columns: fields.columns.clone(),
             objects: Objects::new(fields, true, true),
@@ -48,7 +44,7 @@ impl Singer {
             extracted,
             latest: options.bookmark.clone(),
             earlier: options.bookmark,
-        })
+        }
     }
 
     /// Writes the schema, before anything else.

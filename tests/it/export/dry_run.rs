@@ -114,6 +114,17 @@ fn a_dry_run_finds_the_mistakes_of_the_run() {
         (&["-o", &long_below], 8),
         (&["-o", "a.xlsx", "-f", "csv"], 2),
         (&["-f", "csv", "--delimiter", "ab"], 2),
+        (&["-o", "{year}.csv", "--delimiter", "ab"], 2),
+        (&["-f", "singer", "--fields", "comment"], 2),
+        (&["-f", "singer", "--fields=-batch_id"], 2),
+        (
+            &["-f", "singer", "-o", "{year}.jsonl", "--fields=-batch_id"],
+            2,
+        ),
+        (
+            &["-o", "postgres://user@127.0.0.1:9/db", "--fields=-batch_id"],
+            2,
+        ),
         (&["--start", "soon"], 2),
         (&["--start", "2026", "--end", "2025"], 2),
         (&["--where", "crop=x"], 2),
