@@ -249,7 +249,7 @@ fn check_table(args: &OutputArgs) -> Result<(), Failure> {
 }
 
 /// Determines the path of the manifest, which has a default name next to the files of a template. Refuses the
-/// path of the data.
+/// path of the data and of the success marker.
 fn manifest(args: &OutputArgs, folder: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
     if args.only_changed && folder.is_none() {
         return Err(needs_template("--only-changed"));
@@ -273,6 +273,15 @@ fn manifest(args: &OutputArgs, folder: Option<&Path>) -> Result<Option<PathBuf>,
     if Location::new(args.output.as_deref())?.is(&place) {
         return Err(usage("`--manifest` and `-o` name the same file".to_owned())
             .hint("give the manifest another name"));
+    }
+    if let Some(folder) = folder
+        && Location::new(Some(&folder.join(SUCCESS)))?.is(&place)
+    {
+        return Err(usage(format!(
+            "`--manifest {}`: this is the name of the empty file that `--success-marker` writes",
+            path.display()
+        ))
+        .hint("give the manifest another name"));
     }
     if matches!(Template::parse(&path), Ok(Some(_)) | Err(_)) {
         return Err(usage(format!(

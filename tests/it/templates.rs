@@ -338,6 +338,24 @@ fn the_manifest_cannot_replace_a_data_file() {
 }
 
 #[test]
+fn the_manifest_cannot_be_the_success_marker() {
+    let stub = FakeService::empty();
+    let folder = TempDir::new().unwrap();
+    // A run without the flag keeps an existing marker true, and would replace the manifest, too.
+    for flags in [&["--success-marker"][..], &[], &["--dry-run"]] {
+        for manifest in ["lake/_SUCCESS", "./lake/_SUCCESS"] {
+            let place = ["export", "-o", "lake/{year}.csv", "--manifest", manifest];
+            let mut run = trayscan(&[&place, flags].concat());
+            let ended = run.service(&stub).current_dir(folder.path()).output();
+            assert_eq!(ended.code, Some(2), "{ended:?}");
+            assert!(ended.stderr.contains("--success-marker"), "{ended:?}");
+        }
+        fs::create_dir_all(folder.path().join("lake")).unwrap();
+    }
+    assert!(stub.lines().is_empty());
+}
+
+#[test]
 fn a_failure_changes_nothing() {
     let server = Server::start(&["--batches", "2000", "--page-size", "100"]);
     let folder = TempDir::new().unwrap();
