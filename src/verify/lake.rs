@@ -81,14 +81,20 @@ impl Lake {
         Ok(walk.files)
     }
 
-    fn walk(&self, storage: &Storage) -> Result<FolderWalk, Failure> {
-        let root = match &self.folder {
+    fn root(&self) -> &Path {
+        match &self.folder {
             folder if folder.as_os_str().is_empty() => Path::new("."),
             folder => folder,
-        };
+        }
+    }
+
+    fn walk(&self, storage: &Storage) -> Result<FolderWalk, Failure> {
+        let root = self.root();
         let mut walk = FolderWalk::default();
         match ObjectAddress::parse(&root.join(MANIFEST))? {
             Some(inside) => walk.files = objects(root, &inside, storage)?,
+            // An export without batches creates no folder.
+            None if self.template.is_some() && !root.exists() => {}
             None => walk.enter(root)?,
         }
         let mut files: Vec<PathBuf> = walk
@@ -98,18 +104,22 @@ impl Lake {
             .filter(|file| self.includes(file))
             .collect();
         files.sort();
-        // A manifest may say that there are no files.
-        if files.is_empty() && self.manifest(storage)?.is_none() {
-            let name = text::one_line(&root.to_string_lossy()).into_owned();
-            let message = match self.template {
-                None => format!("there is no export in the folder `{name}`"),
-                Some(_) => format!("no file in the folder `{name}` matches the template"),
-            };
-            let hint = "files with these extensions are verified: json, ndjson, jsonl, csv, tsv, xlsx, parquet, sqlite, db, with or without .gz or .zst";
-            return Err(Failure::usage(message, hint));
-        }
         walk.files = files;
         Ok(walk)
+    }
+
+    /// The error if it has no files.
+    pub(super) fn no_files(&self) -> Failure {
+        let root = self.root();
+        let name = text::one_line(&root.to_string_lossy()).into_owned();
+        if self.template.is_none() {
+            let hint = "files with these extensions are verified: json, ndjson, jsonl, csv, tsv, xlsx, parquet, sqlite, db, with or without .gz or .zst";
+            return Failure::usage(format!("there is no export in the folder `{name}`"), hint);
+        }
+        Failure::usage(
+            format!("no file in the folder `{name}` matches the template"),
+            "check the template; it is that of `export -o`",
+        )
     }
 
     /// Rejects a folder that has two paths with files of the lake.

@@ -37,7 +37,7 @@ pub(crate) struct RecordSource {
     /// The name for messages, in quotes if it is a path.
     name: String,
     kind: SourceKind,
-    /// Whether a file without a byte is known to be complete, regardless of its name.
+    /// Whether a file without a byte, or a lake without a file, may be complete: a manifest tells.
     pub(crate) may_be_empty: bool,
     /// Whether files are hashed while they are read, if their format allows that.
     pub(crate) is_hashed: bool,
@@ -52,7 +52,7 @@ enum SourceKind {
 
 /// The files of a lake.
 struct LakeReader {
-    folder: PathBuf,
+    lake: Lake,
     paths: Vec<PathBuf>,
     /// The digests of the first ones, which were read and hashed.
     digests: Vec<FileDigest>,
@@ -174,13 +174,19 @@ impl RecordSource {
             return Ok(Self::new(name, SourceKind::Table(reader)));
         }
         if let Some(lake) = Lake::find(path)?.filter(|_| !is_object(path, storage)) {
+            let paths = lake.distinct_files(storage)?;
+            let may_be_empty = paths.is_empty() && lake.manifest(storage)?.is_some();
             let kind = SourceKind::Lake(LakeReader {
-                paths: lake.distinct_files(storage)?,
-                folder: lake.folder,
+                paths,
+                lake,
                 digests: Vec::new(),
                 storage: storage.clone(),
             });
-            return Ok(Self::new(format!("`{}`", text::one_line(&text)), kind));
+            let name = format!("`{}`", text::one_line(&text));
+            return Ok(Self {
+                may_be_empty,
+                ..Self::new(name, kind)
+            });
         }
         Self::open_one(path, storage)
     }
@@ -264,7 +270,7 @@ impl RecordSource {
         let (is_hashed, may_be_empty) = (self.is_hashed, self.may_be_empty);
         let read = match &mut self.kind {
             SourceKind::File(file) => file.read(is_hashed, may_be_empty, layout, each),
-            SourceKind::Lake(files) => return files.read(is_hashed, layout, each),
+            SourceKind::Lake(files) => return files.read(is_hashed, may_be_empty, layout, each),
             SourceKind::Table(reader) => read_table(reader, each),
         };
         read.map_err(|error| error.into_failure(&self.name))
@@ -375,9 +381,13 @@ impl LakeReader {
     fn read(
         &mut self,
         is_hashed: bool,
+        may_be_empty: bool,
         layout: Option<&[usize]>,
         each: &mut RecordHandler<'_>,
     ) -> Result<FileInfo, Failure> {
+        if self.paths.is_empty() && !may_be_empty {
+            return Err(self.lake.no_files());
+        }
         self.digests.clear();
         let mut all: Option<FileInfo> = None;
         for file in &self.paths {
@@ -385,7 +395,7 @@ impl LakeReader {
             source.is_hashed = is_hashed;
             let name = source.name().to_owned();
             let (mut has_enough, mut misplaced) = (false, None);
-            let folders = HiveFolders::of(file.strip_prefix(&self.folder).unwrap_or(file));
+            let folders = HiveFolders::of(file.strip_prefix(&self.lake.folder).unwrap_or(file));
             let mut info = source.read(layout, &mut |record| {
                 misplaced = misplaced.take().or_else(|| misplacement(&folders, record));
                 let flow = each(record).map_err(|failure| {

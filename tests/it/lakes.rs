@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::fake::{Batch, FakeService};
 use crate::harness::{Server, export, trayscan};
 use crate::verify::{Folder, assert_equal, report, verify, verify_with};
 
@@ -175,6 +176,38 @@ fn dates_replace_the_manifest_of_a_lake() {
         let expected = format!("`{}` needs `--service` or `--archive`", dates[0]);
         assert!(ended.stderr.contains(&expected), "{ended:?}");
     }
+}
+
+#[test]
+fn a_manifest_anywhere_says_whether_a_lake_is_empty() {
+    let folder = Folder::new();
+    let [empty, full] = [&[][..], &[Batch::new("a")]].map(FakeService::with);
+    let (lake, template) = (folder.at("lake"), folder.at("lake/{year}/b.csv"));
+    for manifest in ["m.json", "lake/_m.json", "lake/_manifest.json"].map(|name| folder.at(name)) {
+        let args = ["-o", &*template, "--manifest", &manifest];
+        export(&empty, &args).expect(0);
+        // Without batches, the export created no folder.
+        let judged = verify(&[&template, "--manifest", &manifest]);
+        assert_equal(&judged, &manifest);
+        export(&full, &args).expect(0);
+        fs::remove_dir_all(folder.at("lake/2026")).unwrap();
+        for place in [&lake, &template] {
+            let ended = verify(&[place, "--manifest", &manifest]).expect(7);
+            let words = "missing: 1 file in the manifest only";
+            assert!(ended.stdout.contains(words), "{ended:?}");
+        }
+        export(&empty, &args).expect(0);
+        for place in [&lake, &template] {
+            assert_equal(&verify(&[place, "--manifest", &manifest]), place);
+        }
+        fs::remove_dir_all(&lake).unwrap();
+    }
+    // Without a manifest, a lake without files is a mistake.
+    let ended = verify(&[&template]).expect(2);
+    assert!(ended.stderr.contains("matches the template"), "{ended:?}");
+    fs::create_dir(&lake).unwrap();
+    let ended = verify(&[&lake]).expect(2);
+    assert!(ended.stderr.contains("there is no export"), "{ended:?}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     let mut source = RecordSource::open(&args.file, storage)?;
     if let Some(expected) = &expected {
         source.is_hashed = true;
-        source.may_be_empty = expected.has_empty_file();
+        source.may_be_empty = source.lake().is_some() || expected.has_empty_file();
     }
     connect_table(&mut source, context)?;
     limit_table(&mut source, context, args, expected.as_ref())?;
