@@ -188,8 +188,8 @@ impl Received<'_> {
         self.incomplete.as_ref().or(self.outdated.as_ref())
     }
 
-    /// Logs warnings about the batches, those of the command, and a missing part of the range. Returns them all.
-    pub(super) fn warn(&self, own: Vec<String>) -> Vec<String> {
+    /// Logs warnings about the batches, those of the command, and a missing part of the range.
+    pub(super) fn warn(&self, own: Vec<String>) {
         let mut warnings = data_warnings(&self.issues, &self.counts, self.request.args.lenient);
         match self.request.none_match(&self.counts) {
             Some((message, Some(values))) => warnings.push(format!("{message}; {values}")),
@@ -198,10 +198,9 @@ impl Received<'_> {
         }
         warnings.extend(own);
         warnings.extend(self.missing().cloned());
-        for warning in &warnings {
+        for warning in warnings {
             log::warn!("{warning}");
         }
-        warnings
     }
 
     /// Describes the range and the source: the version and the number of requests, or the archive.

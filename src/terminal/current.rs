@@ -53,8 +53,9 @@ pub(super) struct State {
     pub(super) progress: Option<ProgressBar>,
     /// The least important messages that are shown, if any.
     pub(super) shown: Option<Level>,
-    /// How many warnings there were, shown or not.
+    /// How many warnings there were, shown or not, and the first of them.
     pub(super) warnings: u64,
+    pub(super) first_warnings: Vec<String>,
     pub(super) question: Question,
 }
 
@@ -76,6 +77,7 @@ impl Default for State {
             progress: None,
             shown: Some(Level::Note),
             warnings: 0,
+            first_warnings: Vec::new(),
             question: Question::default(),
         }
     }

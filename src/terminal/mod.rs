@@ -35,5 +35,5 @@ pub(crate) use prompt::{ask, ask_hidden, can_ask};
 pub(crate) use stats::Stats;
 #[cfg(test)]
 pub(crate) use stderr::install_logger;
-pub(crate) use stderr::{conclude, finish, is_quiet, note, prints_json, silence, timed};
+pub(crate) use stderr::{conclude, finish, is_quiet, note, prints_json, silence, timed, warnings};
 pub(crate) use stdout::{color_on_stdout, print, print_json, stdout, terminal_width};

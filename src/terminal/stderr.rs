@@ -20,6 +20,9 @@ pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(super) const HINT: Style = AnsiColor::Cyan.on_default();
 const FAINT: Style = Style::new().dimmed();
 
+/// The most warnings of a run that are kept; the others are only counted.
+const KEPT_WARNINGS: usize = 100;
+
 /// Prints information that is useful but not a warning, unless the run is quiet.
 pub(crate) fn note(text: &str) {
     message(Level::Note, text);
@@ -30,6 +33,9 @@ pub(super) fn message(level: Level, text: &str) {
     let terminal = current();
     // Conceal before escaping: an escaped secret would not be recognised.
     let text = conceal(text);
+    if level == Level::Warning {
+        terminal.keep_warning(&text);
+    }
     let line = match terminal.message_format() {
         MessageFormat::Text => {
             let style = match level {
@@ -80,6 +86,11 @@ pub(crate) fn finish(line: Option<&str>, result: &impl Serialize, alarm: Option<
             terminal.write_last(&escape_json(&json!({"result": result}).to_string()));
         }
     }
+}
+
+/// Returns the warnings of the run so far, shown or not, with secrets concealed; the first ones if there are many.
+pub(crate) fn warnings() -> Vec<String> {
+    current().state().first_warnings.clone()
 }
 
 /// Adds to the last line how long the run took.
@@ -142,12 +153,18 @@ fn time() -> String {
 }
 
 impl Terminal {
+    /// Counts a warning, and keeps it if it is one of the first.
+    fn keep_warning(&self, text: &str) {
+        let mut state = self.state();
+        state.warnings += 1;
+        if state.first_warnings.len() < KEPT_WARNINGS {
+            state.first_warnings.push(text.to_owned());
+        }
+    }
+
     /// Writes a line, if the run shows messages of this level.
     fn write_message(&self, level: Level, line: &str) {
-        let mut state = self.state();
-        if level == Level::Warning {
-            state.warnings += 1;
-        }
+        let state = self.state();
         if Some(level) <= state.shown {
             self.write_beside_progress(&state, line);
         }

@@ -99,6 +99,51 @@ fn it_describes_the_request_and_the_result() {
 }
 
 #[test]
+fn it_has_the_warnings_of_the_run() {
+    let server = Server::start(&["--fault", "v2-missing"]);
+    let folder = TempDir::new().unwrap();
+    let (lake, manifest) = (
+        folder.path().join("lake"),
+        folder.path().join("lake/m.json"),
+    );
+    let output = lake.join("{year}.csv");
+    let args = [
+        "-o",
+        output.to_str().unwrap(),
+        "--manifest",
+        manifest.to_str().unwrap(),
+    ];
+    let warnings = || {
+        let manifest: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+        let warnings = manifest["warnings"].as_array().unwrap().iter();
+        let warnings = warnings.map(|warning| warning.as_str().unwrap().to_owned());
+        warnings.collect::<Vec<String>>()
+    };
+    let shown = |output: &str| {
+        let lines = output.lines();
+        let warnings = lines.filter_map(|line| line.strip_prefix("warning: "));
+        warnings.map(str::to_owned).collect::<Vec<String>>()
+    };
+    export(&server, &args).expect(0);
+    // The range cuts a year, and the files of earlier years are not in the manifest.
+    let args = [&args[..], &["--start", "2025-06"]].concat();
+    let ended = export(&server, &args).expect(0);
+    let all = shown(&ended.stderr);
+    for words in [
+        "using version 1",
+        "the range begins within 2025",
+        "not in its manifest",
+        "is among the data files",
+    ] {
+        assert!(all.iter().any(|warning| warning.contains(words)), "{words}");
+    }
+    assert_eq!(warnings(), all);
+    // Those that are not shown count, too.
+    export(&server, &[&args[..], &["-qq"]].concat()).expect(0);
+    assert!(warnings().len() >= 3, "{:?}", warnings());
+}
+
+#[test]
 fn size_and_hash_match_the_file() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();

@@ -14,8 +14,9 @@ use crate::commands::batches::Received;
 use crate::commands::source::BatchSource;
 use crate::error::Failure;
 use crate::export::manifest::{LakeState, Manifest, ManifestFile, ManifestRequest, ManifestWindow};
+use crate::terminal;
 
-/// Returns the manifest of an export to `files`, without its warnings. `crop_names` are the names of crops in file names,
+/// Returns the manifest of an export to `files`, with the warnings of the run so far. `crop_names` are the names of crops in file names,
 /// if these contain them.
 pub(super) fn manifest(
     args: &ExportArgs,
@@ -80,7 +81,7 @@ pub(super) fn manifest(
         started: timestamp(request.batches.now),
         ended: timestamp(Utc::now()),
         files,
-        warnings: Vec::new(),
+        warnings: terminal::warnings(),
         digest_version: digest::VERSION,
         set_digest: digest.finish(),
         unknown_fields_digest: digest.finish_unknown(),

@@ -362,7 +362,7 @@ impl OpenOutputs {
             let files = written.iter().map(|file| file.path.clone()).chain(kept);
             lake::warn_of_strays(template, &files.collect(), only_changed, storage);
         }
-        let warnings = received.warn(format_warnings(&report, destination));
+        received.warn(format_warnings(&report, destination));
         let places: HashSet<String> = written.iter().map(|file| file.path.clone()).collect();
         let conclusion = match &kept {
             None => full_export(request, &received, &written, &report),
@@ -385,12 +385,7 @@ impl OpenOutputs {
         if let (Some(draft), Some(digest)) = (self.manifest, digest) {
             let files = kept.into_iter().flatten().chain(written).collect();
             let manifest = manifest(args, request, source, &received, files, crop_names, &digest);
-            let written = manifest.and_then(|manifest| {
-                draft.write(&Manifest {
-                    warnings,
-                    ..manifest
-                })
-            });
+            let written = manifest.and_then(|manifest| draft.write(&manifest));
             written.context("the export was written, but its manifest was not")?;
             lake::remove_pending_list(destination, only_changed, &places, storage).context(
                 "everything was written, but the list of pending changes could not be removed",
