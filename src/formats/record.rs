@@ -17,6 +17,8 @@ pub(crate) struct Record<'a> {
     /// Whether every value is known to be valid.
     pub(crate) known_valid: bool,
     pub(crate) place: RecordPlace,
+    /// Which file of a lake it is in, counted from 0.
+    pub(crate) file: usize,
 }
 
 impl<'a> Record<'a> {
@@ -28,6 +30,7 @@ impl<'a> Record<'a> {
             schema: Schema::Fixed,
             known_valid: false,
             place,
+            file: 0,
         }
     }
 }

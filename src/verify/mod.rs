@@ -23,5 +23,5 @@ mod round_trip;
 pub(crate) use compare::{BatchDifference, Comparison, Differences};
 pub(crate) use lake::Lake;
 pub(crate) use ledger::Ledger;
-pub(crate) use scan::{FileScan, NameList, Scope, briefly, index, names};
+pub(crate) use scan::{FileBatches, FileScan, NameList, Scope, briefly, index, names};
 pub(crate) use source::{FileDigest, RecordSource};

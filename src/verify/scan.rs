@@ -95,11 +95,30 @@ pub(crate) fn names(columns: &[usize]) -> Vec<&'static str> {
     columns.iter().map(|&column| COLUMNS[column].name).collect()
 }
 
+/// The batches of one file of a lake.
+pub(crate) struct FileBatches {
+    pub(crate) count: u64,
+    pub(crate) digest: String,
+    pub(crate) unknown_fields_digest: Option<String>,
+}
+
+impl FileBatches {
+    fn of(digest: &SetDigest) -> Self {
+        Self {
+            count: digest.count(),
+            digest: digest.finish(),
+            unknown_fields_digest: digest.finish_unknown(),
+        }
+    }
+}
+
 /// The result of a pass over a file.
 pub(crate) struct FileScan {
     /// What the digest covers.
     pub(crate) scope: Scope,
     pub(crate) digest: SetDigest,
+    /// The batches of each file of a lake, up to the last file that has any.
+    pub(crate) files: Vec<FileBatches>,
     /// The columns that it has, one bit each; `None` if it has neither batches nor a header.
     pub(crate) columns: Option<u32>,
     /// Identifiers that appear more than once.
@@ -149,19 +168,27 @@ pub(super) fn scan(
     let mut scan = FileScan {
         scope,
         digest: scope.digest(),
+        files: Vec::new(),
         columns: None,
         repeated: NameList::default(),
         flawed: Flawed::default(),
         info: FileInfo::default(),
     };
+    let mut file_digest = scope.digest();
     let info = source.read(layout, &mut |record| {
         scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
         if std::mem::take(&mut adapts) && record.schema != Schema::Free {
             // Without identifiers, the file is read again.
             scan.scope.columns = record.columns | 1 << BATCH_ID;
             scan.digest = scan.scope.digest();
+            file_digest = scan.scope.digest();
         }
-        let hash = scan.digest.add(record.values);
+        while scan.files.len() < record.file {
+            scan.files.push(FileBatches::of(&file_digest));
+            scan.digest.merge(&file_digest);
+            file_digest = scan.scope.digest();
+        }
+        let hash = file_digest.add(record.values);
         if !record.known_valid {
             scan.flawed.check(record);
         }
@@ -179,6 +206,8 @@ pub(super) fn scan(
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    scan.files.push(FileBatches::of(&file_digest));
+    scan.digest.merge(&file_digest);
     // A file with columns may lack this one; in JSON, each batch has its own fields.
     if let Some(place) = unnamed.filter(|_| info.schema == Schema::Free) {
         return Err(no_id(&name, place, "missing"));

@@ -390,7 +390,7 @@ impl LakeReader {
         }
         self.digests.clear();
         let mut all: Option<FileInfo> = None;
-        for file in &self.paths {
+        for (number, file) in self.paths.iter().enumerate() {
             let mut source = RecordSource::open_one(file, &self.storage)?;
             source.is_hashed = is_hashed;
             let name = source.name().to_owned();
@@ -398,6 +398,10 @@ impl LakeReader {
             let folders = HiveFolders::of(file.strip_prefix(&self.lake.folder).unwrap_or(file));
             let mut info = source.read(layout, &mut |record| {
                 misplaced = misplaced.take().or_else(|| misplacement(&folders, record));
+                let record = &Record {
+                    file: number,
+                    ..*record
+                };
                 let flow = each(record).map_err(|failure| {
                     let message = format!("{name}: {failure}");
                     failure.with_message(message)

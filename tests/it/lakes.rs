@@ -179,6 +179,36 @@ fn dates_replace_the_manifest_of_a_lake() {
 }
 
 #[test]
+fn the_figures_of_each_file_in_the_manifest_are_compared() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let [lake, _, manifest] = make_lake(&server, &folder);
+    let sound: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    let count = |number: usize| sound["files"][number]["batches"].as_u64().unwrap();
+    let zeros = json!("0".repeat(64));
+    for edits in [
+        &[(0, "set_digest", zeros.clone())][..],
+        &[(1, "unknown_fields_digest", zeros)],
+        &[
+            (0, "batches", json!(count(0) + 1)),
+            (1, "batches", json!(count(1) - 1)),
+        ],
+    ] {
+        let mut edited = sound.clone();
+        for (number, key, value) in edits {
+            edited["files"][number][key] = value.clone();
+        }
+        fs::write(&manifest, edited.to_string()).unwrap();
+        let ended = verify(&[&lake]).expect(7);
+        let path = sound["files"][edits[0].0]["path"].as_str().unwrap();
+        let words = format!("the manifest has other batches for `{path}` than the file");
+        assert!(ended.stderr.contains(&words), "{ended:?}");
+    }
+    fs::write(&manifest, sound.to_string()).unwrap();
+    assert_equal(&verify(&[&lake]), "as it was");
+}
+
+#[test]
 fn a_manifest_anywhere_says_whether_a_lake_is_empty() {
     let folder = Folder::new();
     let [empty, full] = [&[][..], &[Batch::new("a")]].map(FakeService::with);

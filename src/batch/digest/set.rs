@@ -141,13 +141,14 @@ impl SetDigest {
         self.kept.of(batch, |values| self.add(values));
     }
 
-    /// Adds the batches of another digest over the same columns. Version 1 does not support this.
+    /// Adds the batches of another digest of the same version over the same columns.
     pub(crate) fn merge(&mut self, other: &Self) {
-        let (DigestSum::V2(sum), DigestSum::V2(more)) = (&mut self.sum, &other.sum) else {
-            return;
-        };
+        match (&mut self.sum, &other.sum) {
+            (DigestSum::V1(sum), DigestSum::V1(more)) => sum.merge(more),
+            (DigestSum::V2(sum), DigestSum::V2(more)) => sum.merge(more),
+            _ => return,
+        }
         self.count += other.count;
-        sum.merge(more);
         if let (Some(unknown), Some(more)) = (&mut self.unknown, &other.unknown) {
             unknown.count += more.count;
             if let Some(more) = &more.sum {

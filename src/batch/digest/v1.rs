@@ -34,6 +34,11 @@ impl AdditiveSum {
             .map_or(0, |first| u64::from_be_bytes(*first))
     }
 
+    /// Adds the batches of another sum.
+    pub(super) fn merge(&mut self, other: &Self) {
+        add_numbers(&mut self.0, &other.0);
+    }
+
     pub(super) fn finish(&self, columns: &[usize], count: u64) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(TITLE);
         for &column in columns {

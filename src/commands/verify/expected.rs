@@ -14,7 +14,8 @@ use crate::error::Failure;
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
 use crate::storage::{Storage, is_table};
-use crate::verify::{FileDigest, FileScan, Lake, NameList, Scope};
+use crate::text;
+use crate::verify::{FileBatches, FileDigest, FileScan, Lake, NameList, Scope};
 
 /// A manifest, parsed.
 pub(super) struct Expected {
@@ -129,7 +130,7 @@ impl Expected {
         let files = files.map(|files| {
             let lake = Lake::find(&file.path)?;
             let folder = lake.map_or_else(PathBuf::new, |lake| lake.folder);
-            Ok::<_, Failure>(self.compare_files(&folder, files, &digests))
+            Ok::<_, Failure>(self.compare_files(&folder, files, &digests, &scan.files))
         });
         let files = files.transpose()?;
         let measured = file.source.measure()?;
@@ -140,7 +141,8 @@ impl Expected {
         };
         let is_measured = files.is_some() || measured.is_some();
         let has_bytes = !is_measured || claim.same_bytes.is_some();
-        let contradiction = self.contradiction();
+        let in_lake = files.as_ref().and_then(|files| files.contradiction.clone());
+        let contradiction = self.contradiction().or(in_lake);
         let columns = scan.columns.unwrap_or(scope.columns);
         let more = columns_of_bits(columns & !scope.columns);
         let fewer = scan.lacking(scope);
@@ -211,7 +213,13 @@ impl Expected {
     }
 
     /// Compares the files of the lake in `folder` with those of the manifest.
-    fn compare_files(&self, folder: &Path, files: &[PathBuf], digests: &[FileDigest]) -> LakeFiles {
+    fn compare_files(
+        &self,
+        folder: &Path,
+        files: &[PathBuf],
+        digests: &[FileDigest],
+        batches: &[FileBatches],
+    ) -> LakeFiles {
         let mut found = LakeFiles::default();
         let mut entries: Vec<Option<&ManifestFile>> =
             self.manifest.files.iter().map(Some).collect();
@@ -221,24 +229,29 @@ impl Expected {
         };
         let mut others = Vec::new();
         let mut pairs = Vec::new();
-        for (path, digest) in files.iter().zip(digests) {
+        for (number, path) in files.iter().enumerate() {
             match take(&|file| self.is_at(file, path)) {
-                Some(entry) => pairs.push((path, digest, entry)),
-                None => others.push((path, digest)),
+                Some(entry) => pairs.push((number, path, entry)),
+                None => others.push((number, path)),
             }
         }
         // The lake may have been moved as a whole, or be seen from another folder than at the export.
-        for (path, digest) in others {
+        for (number, path) in others {
             let inside = path.strip_prefix(folder).unwrap_or(path);
             let is_same = |file: &ManifestFile| Path::new(&file.path).ends_with(inside);
             match take(&|file| self.has_moved(file, path)).or_else(|| take(&is_same)) {
-                Some(entry) => pairs.push((path, digest, entry)),
+                Some(entry) => pairs.push((number, path, entry)),
                 None => found.unlisted.add(&path.to_string_lossy()),
             }
         }
-        for (path, digest, entry) in pairs {
-            if same_bytes(entry, Some(digest)) == Some(false) {
-                found.altered.add(&path.to_string_lossy());
+        for (number, path, entry) in pairs {
+            let path = path.to_string_lossy();
+            if same_bytes(entry, digests.get(number)) == Some(false) {
+                found.altered.add(&path);
+            } else if !has_batches(entry, batches.get(number)) && found.contradiction.is_none() {
+                let path = text::one_line(&path);
+                let why = format!("the manifest has other batches for `{path}` than the file");
+                found.contradiction = Some(why);
             }
         }
         for entry in entries.into_iter().flatten() {
@@ -356,6 +369,23 @@ fn same_bytes(file: &ManifestFile, measured: Option<&FileDigest>) -> Option<bool
     Some(file.bytes == Some(measured.bytes) && *hash == measured.sha256)
 }
 
+/// Returns whether a file of a lake has the batches of its entry; early manifests have neither their number nor digests. A
+/// file that was not scanned has no batches.
+fn has_batches(file: &ManifestFile, batches: Option<&FileBatches>) -> bool {
+    let Some(batches) = batches else {
+        return file.batches.is_none_or(|count| count == 0);
+    };
+    let is = |digest: &Option<String>, found: Option<&String>| {
+        digest.is_none() || digest.as_ref() == found
+    };
+    file.batches.is_none_or(|count| count == batches.count)
+        && is(&file.set_digest, Some(&batches.digest))
+        && is(
+            &file.unknown_fields_digest,
+            batches.unknown_fields_digest.as_ref(),
+        )
+}
+
 fn has_name_of(file: &ManifestFile, path: &Path) -> bool {
     path.file_name().is_some() && Path::new(&file.path).file_name() == path.file_name()
 }
@@ -431,6 +461,9 @@ pub(super) struct LakeFiles {
     pub(super) unlisted: NameList,
     /// With other bytes than in the manifest.
     pub(super) altered: NameList,
+    /// How the manifest contradicts a file with the right bytes.
+    #[serde(skip)]
+    contradiction: Option<String>,
 }
 
 impl LakeFiles {

@@ -144,11 +144,9 @@ impl Receiver<'_, '_> {
             return Err(ReadError::broken(RecordPlace::Batch(self.count), why, None));
         }
         let record = Record {
-            values: batch,
-            columns: batch.columns(),
             schema: Schema::Free,
             known_valid: batch.is_valid(),
-            place: RecordPlace::Batch(self.count),
+            ..Record::of_row(batch, batch.columns(), RecordPlace::Batch(self.count))
         };
         (self.each)(&record).map_err(ReadError::Aborted)
     }
