@@ -61,9 +61,10 @@ pub(crate) fn exact_float(text: &str) -> Option<f64> {
 /// Counts the significant digits of a decimal number, from the first that is not zero. Zeros at the end of a fraction do
 /// not count, but those of a whole number do.
 fn significant_digits(text: &str) -> usize {
-    let digits = match text.contains('.') {
-        true => text.trim_end_matches('0'),
-        false => text,
+    let digits = if text.contains('.') {
+        text.trim_end_matches('0')
+    } else {
+        text
     };
     let digits = digits.trim_start_matches(|letter: char| !matches!(letter, '1'..='9'));
     digits.bytes().filter(u8::is_ascii_digit).count()
