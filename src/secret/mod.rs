@@ -79,7 +79,8 @@ static KNOWN: Mutex<KnownSecrets> = Mutex::new(KnownSecrets {
 /// Secrets, each in every encoding in which a response may repeat it.
 struct SecretList {
     secrets: VecDeque<KnownSecret>,
-    /// Parts of the secrets that are long enough to give them away, for responses that shorten what they repeat.
+    /// Parts of the secrets that are long enough to give them away, in lower case, for responses that shorten what they
+    /// repeat or change its case.
     parts: BTreeSet<[u8; PART]>,
 }
 
@@ -119,10 +120,7 @@ impl SecretList {
         {
             // The others may have some of its parts.
             let others = self.secrets.iter().filter(|known| known.has_parts);
-            self.parts = others
-                .flat_map(|known| parts(&known.forms[0]))
-                .copied()
-                .collect();
+            self.parts = others.flat_map(|known| parts(&known.forms[0])).collect();
         }
         if has_parts {
             self.parts.extend(parts(secret));
@@ -132,11 +130,13 @@ impl SecretList {
     }
 }
 
-fn as_part(text: &str) -> Option<&[u8; PART]> {
-    text.as_bytes().first_chunk()
+/// Returns the first part of `text`, in lower case.
+fn as_part(text: &str) -> Option<[u8; PART]> {
+    let part = text.as_bytes().first_chunk::<PART>()?;
+    Some(part.map(|byte| byte.to_ascii_lowercase()))
 }
 
-fn parts(secret: &str) -> impl Iterator<Item = &[u8; PART]> {
+fn parts(secret: &str) -> impl Iterator<Item = [u8; PART]> {
     let starts = secret.char_indices().map(|(start, _)| start);
     starts.filter_map(|start| as_part(secret.get(start..start + PART)?))
 }
@@ -166,6 +166,9 @@ fn forms(secret: &str) -> Vec<String> {
         secret.replace('+', " "),
         unescaped(secret),
         unescaped(&unescaped(secret)),
+        // As a service may compare it.
+        secret.to_lowercase(),
+        secret.to_uppercase(),
     ] {
         if !forms.contains(&form) {
             forms.push(form);
@@ -226,7 +229,7 @@ fn without_parts<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
     let mut end = None;
     for (start, _) in text.char_indices() {
         let part = text.get(start..start + PART).and_then(as_part);
-        let is_secret = |part| secrets.iter().any(|list| list.parts.contains(part));
+        let is_secret = |part| secrets.iter().any(|list| list.parts.contains(&part));
         if !part.is_some_and(is_secret) {
             continue;
         }
@@ -245,6 +248,23 @@ fn without_parts<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_concealed_in_any_case() {
+        let _secret = Secret::new("deadbeef-0123-aBcD");
+        let _short = Secret::new("canarY7");
+        let _cursor = Secret::cursor("next-page-x9");
+        for text in [
+            "DEADBEEF-0123-ABCD",
+            "Deadbeef-0123-Abcd",
+            "canary7",
+            "CANARY7",
+            "NEXT-PAGE-X9",
+        ] {
+            assert_eq!(conceal(&format!("it is {text}.")), "it is ….", "{text}");
+        }
+        assert_eq!(conceal("it is DEADBEEF-0123 and more"), "it is … and more");
+    }
 
     #[test]
     fn secrets_are_concealed_in_every_form() {
@@ -408,6 +428,7 @@ mod tests {
             "YSBiL8O8Ig",
             "6120622FC3BC22",
             "6120622fc3bc22",
+            "A B/Ü\"",
         ];
         assert_eq!(forms(expected[0]), expected);
     }
