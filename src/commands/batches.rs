@@ -232,7 +232,8 @@ impl Received<'_> {
             log::info!("{batches} arrived more than once; each is counted once");
         }
         let none_match = self.request.none_match(counts);
-        if counts.written == 0 && self.request.is_sandbox && none_match.is_none() {
+        if counts.written == 0 && !counts.is_cut && self.request.is_sandbox && none_match.is_none()
+        {
             terminal::note(
                 "the sandbox has batches from November 2023 to October 2026; try `--period 2026-10`",
             );

@@ -12,6 +12,7 @@ use indicatif::{
 
 use super::current::{Level, MessageFormat, Terminal, When, current};
 use super::stats::Stats;
+use crate::text::count;
 
 /// Clears the line for good.
 pub(super) fn stop(terminal: &Terminal) {
@@ -92,10 +93,10 @@ fn describe(stats: &Stats, elapsed: Duration) -> String {
         .share()
         .map_or_else(String::new, |share| progress(share, elapsed));
     let mut line = format!(
-        "{done}{} batches ({}/s), {} pages, {}, {}",
-        HumanCount(batches),
+        "{done}{} ({}/s), {}, {}, {}",
+        count(batches, "batch", "batches"),
         HumanCount(rate),
-        HumanCount(stats.pages.get()),
+        count(stats.pages.get(), "page", "pages"),
         HumanBytes(stats.bytes.get()),
         HumanDuration(elapsed),
     );

@@ -232,12 +232,14 @@ fn freshness(data: &ReportData) -> String {
 
 /// Returns how times are meant.
 fn zone(data: &ReportData) -> String {
-    let (steps, zone) = (data.step_words().1, data.zone.name());
-    let weeks = match data.history.step {
-        Step::Week => "; weeks are ISO weeks, Monday to Sunday",
-        Step::Day | Step::Month => "",
-    };
-    format!("Days and {steps} are those of {zone}{weeks}.")
+    let zone = data.zone.name();
+    match data.history.step {
+        Step::Day => format!("Days are those of {zone}."),
+        Step::Week => {
+            format!("Days and weeks are those of {zone}; weeks are ISO weeks, Monday to Sunday.")
+        }
+        Step::Month => format!("Days and months are those of {zone}."),
+    }
 }
 
 fn facts(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {

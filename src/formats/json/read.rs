@@ -129,7 +129,7 @@ impl Receiver<'_, '_> {
             // It has a field `warnings`, too.
             Some(batch) if batch.unknown().any(|(name, _)| name == "\"set_digest\"") => {
                 Err(no_batch(Some(
-                    "this is a manifest: pass the export first, and the manifest with `--manifest`",
+                    "this is a manifest: pass the export first, and the manifest with `--manifest`; in a folder, a manifest is `_manifest.json`",
                 )))
             }
             Some(batch) if batch.columns() > 0 => self.pass_on(&batch),

@@ -28,6 +28,7 @@ pub(crate) enum Order {
 
 /// The batches of the service, and how it behaves.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a habit of its own")]
 pub(crate) struct State {
     pub(crate) items: BTreeMap<String, Batch>,
     pub(crate) page: usize,

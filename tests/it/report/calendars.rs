@@ -51,6 +51,7 @@ fn days_and_months_are_judged_like_weeks() {
         ..Rules::weekly(MADE)
     };
     let html = check(&field, &rules("day"), &[]);
+    assert!(html.contains("Days are those of "), "{html}");
     assert_eq!(
         lead(&html),
         "10 June 2026 (12 of 24 hours so far): Leek fell 10.0 points to 70.0 % usable. 3 batches need attention."
