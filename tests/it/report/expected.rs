@@ -145,7 +145,7 @@ fn usable(crop: &Crop<'_>) -> String {
 fn gap(trays: &[&Tray]) -> String {
     let [all, usable] = [GERMINATION, USABLE].map(|pick| median(&values(trays, pick)));
     let gap = all.zip(usable).map(|(all, usable)| all - usable);
-    gap.map_or_else(|| "–".to_owned(), rounded)
+    gap.map_or_else(|| "–".to_owned(), |gap| rounded(gap).replace('-', "−"))
 }
 
 /// Returns the rows of the crops in the newest step.
