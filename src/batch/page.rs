@@ -92,7 +92,7 @@ impl Page {
     }
 
     /// Clears the page; returns the buffers of its texts that are not shared with other owners.
-    pub(crate) fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
+    pub(crate) fn empty(&mut self) -> impl Iterator<Item = String> {
         let batches = self.batches.drain(..);
         let general = batches.filter_map(|batch| match batch.index {
             Index::Other(index) if index.size() <= MAX_SPARE => Some(index),
@@ -104,7 +104,7 @@ impl Page {
         self.answered = None;
         self.is_continued = false;
         let texts = self.texts.drain(..);
-        texts.filter_map(|text| Arc::into_inner(text).map(String::into_bytes))
+        texts.filter_map(Arc::into_inner)
     }
 }
 

@@ -1,12 +1,12 @@
 //! The body of a response, decoded as it is needed, and the buffers for it.
 
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 
 use bytes::{Buf as _, Bytes};
 use flate2::write::MultiGzDecoder;
-use memchr::memrchr;
 use parking_lot::Mutex;
 use reqwest::header::{self, HeaderMap, HeaderValue};
+use simdutf8::compat::from_utf8;
 
 /// The accepted content encoding.
 pub(super) const ACCEPTED: &str = "gzip";
@@ -21,15 +21,74 @@ pub(super) struct Body {
 }
 
 enum Decoder {
-    Plain(Vec<u8>),
-    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    Plain(DecodedBody),
+    Gzip(Box<MultiGzDecoder<DecodedBody>>),
     /// A content encoding that was not accepted.
     Ignored,
 }
 
+/// What was decoded and not taken yet.
+#[derive(Default)]
+struct DecodedBody {
+    text: String,
+    /// What follows the text: the first bytes of a character, or anything from an invalid byte on.
+    rest: Vec<u8>,
+}
+
+impl DecodedBody {
+    fn len(&self) -> usize {
+        self.text.len() + self.rest.len()
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        if self.rest.is_empty() {
+            let valid = self.push_text(bytes);
+            self.rest.extend_from_slice(&bytes[valid..]);
+        } else {
+            let mut all = std::mem::take(&mut self.rest);
+            all.extend_from_slice(bytes);
+            let valid = self.push_text(&all);
+            all.drain(..valid);
+            self.rest = all;
+        }
+    }
+
+    /// Adds the bytes up to the first one that is not valid; returns their number.
+    fn push_text(&mut self, bytes: &[u8]) -> usize {
+        match from_utf8(bytes) {
+            Ok(text) => {
+                self.text.push_str(text);
+                bytes.len()
+            }
+            Err(error) => self.push_text(&bytes[..error.valid_up_to()]),
+        }
+    }
+
+    /// Returns whether the rest may be the start of a character.
+    fn is_text(&self) -> bool {
+        let error = from_utf8(&self.rest).err();
+        error.is_none_or(|error| error.error_len().is_none())
+    }
+}
+
+impl Write for DecodedBody {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Body {
     /// Prepares to read a body into `buffer`; `None` if its content encoding is not accepted.
-    pub(super) fn new(headers: &HeaderMap, buffer: Vec<u8>) -> Option<Self> {
+    pub(super) fn new(headers: &HeaderMap, buffer: String) -> Option<Self> {
+        let buffer = DecodedBody {
+            text: buffer,
+            rest: Vec::new(),
+        };
         let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
         let coding = codings.next().map_or(&b""[..], HeaderValue::as_bytes);
         let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
@@ -66,7 +125,7 @@ impl Body {
             let taken = match &mut self.decoder {
                 Decoder::Plain(buffer) => {
                     let taken = self.input.len().min(length - buffer.len());
-                    buffer.extend_from_slice(&self.input[..taken]);
+                    buffer.push(&self.input[..taken]);
                     taken
                 }
                 Decoder::Gzip(decoder) => {
@@ -101,7 +160,7 @@ impl Body {
         }
     }
 
-    fn buffer(&mut self) -> Option<&mut Vec<u8>> {
+    fn buffer(&mut self) -> Option<&mut DecodedBody> {
         match &mut self.decoder {
             Decoder::Plain(buffer) => Some(buffer),
             Decoder::Gzip(decoder) => Some(decoder.get_mut()),
@@ -109,36 +168,29 @@ impl Body {
         }
     }
 
-    /// Returns the text so far, and continues in `next`, which must be empty. A text that is not the last one
-    /// ends after a `}` if it has one: a batch that is complete in one text is read faster.
-    pub(super) fn take_text(&mut self, mut next: Vec<u8>, is_last: bool) -> Option<String> {
+    /// Returns the text so far, and continues in `next`, which must be empty; `None` if it is not text. A text that is
+    /// not the last one ends after a `}` if it has one: a batch that is complete in one text is read faster.
+    pub(super) fn take_text(&mut self, mut next: String, is_last: bool) -> Option<String> {
         let Some(buffer) = self.buffer() else {
             return Some(String::new());
         };
-        let end = match memrchr(b'}', buffer) {
-            Some(brace) if !is_last => brace + 1,
-            _ => buffer.len(),
-        };
-        next.extend_from_slice(&buffer[end..]);
-        buffer.truncate(end);
-        let bytes = std::mem::replace(buffer, next);
-        match String::from_utf8(bytes) {
-            Ok(text) => Some(text),
-            // The last character may be incomplete; keep its first bytes for later.
-            Err(error) if error.utf8_error().error_len().is_none() => {
-                let end = error.utf8_error().valid_up_to();
-                let mut bytes = error.into_bytes();
-                buffer.extend_from_slice(&bytes[end..]);
-                bytes.truncate(end);
-                String::from_utf8(bytes).ok()
-            }
-            Err(_) => None,
+        if !buffer.is_text() {
+            return None;
         }
+        let text = &mut buffer.text;
+        if !is_last && let Some(brace) = text.rfind('}') {
+            next.push_str(&text[brace + 1..]);
+            text.truncate(brace + 1);
+        }
+        Some(std::mem::replace(text, next))
     }
 
     /// Returns the bytes so far.
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
-        self.buffer().map(std::mem::take).unwrap_or_default()
+        let buffer = self.buffer().map(std::mem::take).unwrap_or_default();
+        let mut bytes = buffer.text.into_bytes();
+        bytes.extend(buffer.rest);
+        bytes
     }
 }
 
@@ -152,12 +204,12 @@ const STEP: usize = 64 << 10;
 /// threads gets fragmented.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    free: Mutex<Vec<Vec<u8>>>,
+    free: Mutex<Vec<String>>,
 }
 
 impl Buffers {
     /// Returns a buffer for about `expected` bytes.
-    pub(super) fn take(&self, expected: usize) -> Vec<u8> {
+    pub(super) fn take(&self, expected: usize) -> String {
         // Keep large buffers for large responses.
         let reused = self
             .free
@@ -175,9 +227,9 @@ impl Buffers {
     }
 
     /// Takes back a buffer that is no longer needed.
-    pub(crate) fn recycle(&self, mut buffer: Vec<u8>) {
+    pub(crate) fn recycle(&self, mut buffer: String) {
         let mut free = self.free.lock();
-        let size: usize = free.iter().map(Vec::capacity).sum();
+        let size: usize = free.iter().map(String::capacity).sum();
         if size < MAX_FREE && buffer.capacity() <= MAX_SIZE {
             buffer.clear();
             free.push(buffer);
@@ -190,6 +242,7 @@ mod tests {
     use super::*;
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use proptest::prelude::*;
 
     fn compressed(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -200,7 +253,7 @@ mod tests {
     fn gzip() -> Body {
         let headers =
             HeaderMap::from_iter([(header::CONTENT_ENCODING, "gzip".parse().expect("a name"))]);
-        Body::new(&headers, Vec::new()).expect("a body")
+        Body::new(&headers, String::new()).expect("a body")
     }
 
     #[test]
@@ -219,7 +272,7 @@ mod tests {
             .decode(100)
             .and_then(|_| twice.finish())
             .expect("two parts");
-        assert_eq!(twice.take_text(Vec::new(), true).as_deref(), Some("ab"));
+        assert_eq!(twice.take_text(String::new(), true).as_deref(), Some("ab"));
     }
 
     #[test]
@@ -233,15 +286,15 @@ mod tests {
             if length == 0 {
                 break;
             }
-            total += body.take_text(Vec::new(), true).expect("text").len();
+            total += body.take_text(String::new(), true).expect("text").len();
         }
         body.finish().expect("all of it");
-        total += body.take_text(Vec::new(), true).expect("text").len();
+        total += body.take_text(String::new(), true).expect("text").len();
         assert_eq!(total, 50 << 20);
     }
 
     fn plain() -> Body {
-        Body::new(&HeaderMap::new(), Vec::new()).expect("a body")
+        Body::new(&HeaderMap::new(), String::new()).expect("a body")
     }
 
     #[test]
@@ -253,11 +306,34 @@ mod tests {
             body.decode(100).expect("data");
         };
         push(&mut body, &bytes[..2]);
-        assert_eq!(body.take_text(Vec::new(), false).as_deref(), Some("a"));
+        assert_eq!(body.take_text(String::new(), false).as_deref(), Some("a"));
         push(&mut body, &bytes[2..]);
-        assert_eq!(body.take_text(Vec::new(), false).as_deref(), Some("é"));
+        assert_eq!(body.take_text(String::new(), false).as_deref(), Some("é"));
         push(&mut body, b"\xff");
-        assert_eq!(body.take_text(Vec::new(), false), None);
+        assert_eq!(body.take_text(String::new(), false), None);
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_of_any_size_are_the_same_text(
+            bytes in prop_oneof![
+                "[aé€😀}]{0,40}".prop_map(String::into_bytes),
+                prop::collection::vec(prop::sample::select(&b"a}\xc3\xa9\xf0\x9f\x98\x80\xff"[..]), 0..12),
+            ],
+            size in 1_usize..6,
+        ) {
+            let (mut body, mut whole) = (plain(), plain());
+            for chunk in bytes.chunks(size) {
+                body.push(Bytes::copy_from_slice(chunk));
+                whole.push(Bytes::copy_from_slice(chunk));
+                prop_assert!(body.decode(100).is_ok() && whole.decode(100).is_ok());
+            }
+            let text = body.take_text(String::new(), true);
+            let is_whole = text.is_some() && body.len() == 0;
+            let expected = String::from_utf8(bytes.clone()).ok();
+            prop_assert_eq!(is_whole.then_some(text).flatten(), expected);
+            prop_assert_eq!(whole.take_bytes(), bytes);
+        }
     }
 
     #[test]
@@ -265,13 +341,13 @@ mod tests {
         let mut body = plain();
         body.push(Bytes::from_static(b"[{},{\"a\":1"));
         assert_eq!(body.decode(100).expect("data"), 10);
-        let mut take = |is_last| body.take_text(Vec::new(), is_last).expect("text");
+        let mut take = |is_last| body.take_text(String::new(), is_last).expect("text");
         assert_eq!(take(false), "[{}");
         assert_eq!(take(false), ",{\"a\":1", "none in the rest");
         body.push(Bytes::from_static(b"},x"));
         assert_eq!(body.decode(2).expect("data"), 2, "no more than asked for");
         assert_eq!(body.decode(100).expect("data"), 3);
-        assert_eq!(body.take_text(Vec::new(), true).as_deref(), Some("},x"));
+        assert_eq!(body.take_text(String::new(), true).as_deref(), Some("},x"));
     }
 
     #[test]
@@ -286,7 +362,7 @@ mod tests {
         assert_eq!(reused.as_ptr(), place);
         let fresh = buffers.take(900);
         assert_ne!(fresh.as_ptr(), place, "it is in use");
-        buffers.recycle(Vec::with_capacity(MAX_SIZE + 1));
+        buffers.recycle(String::with_capacity(MAX_SIZE + 1));
         assert!(buffers.free.lock().is_empty());
     }
 }

@@ -400,7 +400,7 @@ impl Response {
     ) -> Result<Option<Arc<String>>, ServiceError> {
         let is_last = !self.fill(length).await?;
         let next = if is_last {
-            Vec::new()
+            String::new()
         } else {
             self.buffers.take(length)
         };
