@@ -60,7 +60,7 @@ impl Batch {
             _ => 0,
         };
         let index = match &self.index {
-            Index::Usual(_) | Index::Known(..) => 0,
+            Index::Usual { .. } | Index::Known(..) => 0,
             Index::Other(other) => other.size(),
         };
         text + index
@@ -69,6 +69,11 @@ impl Batch {
     /// Returns the whole object as received.
     pub(crate) fn text(&self) -> &str {
         &self.page[self.object.start as usize..self.object.end as usize]
+    }
+
+    /// Returns the whole object and what follows it, so that short values can be copied in blocks.
+    pub(crate) fn source(&self) -> &[u8] {
+        &self.page.as_bytes()[self.object.start as usize..]
     }
 
     /// Returns the JSON text of `column`; `None` if it is null or absent.
@@ -98,6 +103,9 @@ impl Batch {
 
     /// Returns `column` as plain text: strings without quotes, other values as received.
     pub(crate) fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        if self.index.is_plain() {
+            return self.inside(column).map(Cow::Borrowed);
+        }
         self.json(column).map(unquote)
     }
 
@@ -118,7 +126,7 @@ impl Batch {
     #[inline(always)]
     pub(crate) fn valid_span(&self, column: usize) -> Option<Range<usize>> {
         match &self.index {
-            Index::Usual(spans) => {
+            Index::Usual { spans, .. } => {
                 let (start, end) = spans[column];
                 Some(start.into()..end.into())
             }
@@ -181,9 +189,8 @@ impl Batch {
     /// Returns the object with only its known fields, as in [`Batch::canonical`], but without the last brace, and
     /// with all escapes. It is put together in `pieces`, unless it is a part of the batch.
     fn known_part<'a>(&'a self, pieces: &'a mut Pieces) -> &'a [u8] {
-        // Also what follows the object, so that short values can be copied in blocks.
-        let text = &self.page.as_bytes()[self.object.start as usize..];
-        if let Index::Usual(_) = &self.index {
+        let text = self.source();
+        if let Index::Usual { .. } = &self.index {
             return &text[..self.object.len() - 1];
         }
         pieces.truncate(0);
@@ -196,7 +203,7 @@ impl Batch {
             }
             pieces.push(&text[end..], self.object.len() - 1 - end);
             // An unknown field may have been the first one.
-            pieces.set_first(b'{');
+            pieces.set(0, b'{');
             return pieces.as_bytes();
         }
         let length = self.object.len();
@@ -217,7 +224,7 @@ impl Batch {
     /// is used again.
     pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, pieces: &mut Pieces) -> u64 {
         let text = &self.page.as_bytes()[self.object.start as usize..self.object.end as usize];
-        if memchr(b'\\', text).is_none() {
+        if self.index.is_plain() || memchr(b'\\', text).is_none() {
             return self.sum(&hash, pieces);
         }
         self.sum(
@@ -231,7 +238,7 @@ impl Batch {
 
     /// Returns the sum of the hashes of the known part and each unknown field. It does not depend on their order.
     fn sum(&self, hash: impl Fn(&[u8]) -> u64, pieces: &mut Pieces) -> u64 {
-        let text = &self.page.as_bytes()[self.object.start as usize..];
+        let text = self.source();
         let known = hash(self.known_part(pieces));
         let unknown = self.index.unknown();
         let unknown = unknown.map(|(name, value)| &text[name.start as usize..value.end as usize]);

@@ -12,11 +12,11 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    pub(in crate::batch) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    pub(in crate::batch) fn truncate(&mut self, length: usize) {
+    pub(crate) fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
 
@@ -31,7 +31,7 @@ impl Pieces {
         reason = "it is short, and called for each piece"
     )]
     #[inline(always)]
-    pub(in crate::batch) fn push(&mut self, source: &[u8], length: usize) {
+    pub(crate) fn push(&mut self, source: &[u8], length: usize) {
         if length <= BLOCK
             && let Some(from) = source.first_chunk::<BLOCK>()
             && let Some(to) = self.bytes.get_mut(self.length..self.length + BLOCK)
@@ -43,13 +43,44 @@ impl Pieces {
         }
     }
 
-    /// Replaces the first byte.
-    pub(in crate::batch) fn set_first(&mut self, byte: u8) {
-        self.bytes[0] = byte;
+    /// Appends the same, and `end` after it.
+    #[allow(clippy::inline_always, reason = "as for `push`")]
+    #[inline(always)]
+    pub(crate) fn push_with_end(&mut self, source: &[u8], length: usize, end: u8) {
+        if length < BLOCK
+            && let Some(from) = source.first_chunk::<BLOCK>()
+            && let Some(to) = self.bytes.get_mut(self.length..)
+            && let Some(to) = to.first_chunk_mut::<BLOCK>()
+        {
+            *to = *from;
+            to[length] = end;
+            self.length += length + 1;
+        } else {
+            self.push_long(&source[..length], end);
+        }
+    }
+
+    /// Replaces the byte at `position`.
+    pub(crate) fn set(&mut self, position: usize, byte: u8) {
+        self.bytes[position] = byte;
+    }
+
+    /// Appends all of `source`.
+    #[inline(never)]
+    pub(crate) fn push_any(&mut self, source: &[u8]) {
+        self.append(source);
     }
 
     #[inline(never)]
-    fn push_any(&mut self, source: &[u8]) {
+    fn push_long(&mut self, source: &[u8], end: u8) {
+        self.append(source);
+        // There is room for a block after it.
+        self.bytes[self.length] = end;
+        self.length += 1;
+    }
+
+    #[inline]
+    fn append(&mut self, source: &[u8]) {
         let end = self.length + source.len();
         if end + BLOCK > self.bytes.len() {
             self.bytes.resize(end + end / 2 + BLOCK, 0);
@@ -58,7 +89,7 @@ impl Pieces {
         self.length = end;
     }
 
-    pub(in crate::batch) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 

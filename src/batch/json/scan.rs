@@ -36,7 +36,10 @@ pub(in crate::batch) type WideSpans = [(u32, u32); COLUMNS.len()];
 #[derive(Clone, Debug)]
 pub(in crate::batch) enum Index {
     /// All fields are present and valid, in the order of the interface, without any others.
-    Usual(Spans),
+    Usual {
+        spans: Spans,
+        has_escapes: bool,
+    },
     /// Valid fields in any order, without any others, and the columns that are present, one bit each.
     Known(Spans, u32),
     Other(GeneralIndex),
@@ -47,7 +50,7 @@ impl Index {
     #[inline]
     pub(in crate::batch) fn span(&self, column: usize) -> Option<Range<u32>> {
         let (start, end) = match self {
-            Self::Usual(spans) => spans[column],
+            Self::Usual { spans, .. } => spans[column],
             _ if self.columns() & (1 << column) == 0 => return None,
             Self::Known(spans, _) => spans[column],
             Self::Other(other) => {
@@ -61,7 +64,7 @@ impl Index {
     /// Returns which columns are present, one bit each.
     pub(in crate::batch) fn columns(&self) -> u32 {
         match self {
-            Self::Usual(_) => ALL_COLUMNS,
+            Self::Usual { .. } => ALL_COLUMNS,
             Self::Known(_, columns) => *columns,
             Self::Other(other) => other.0[0].0,
         }
@@ -71,7 +74,7 @@ impl Index {
     #[inline]
     pub(in crate::batch) fn flawed(&self) -> u32 {
         match self {
-            Self::Usual(_) | Self::Known(..) => 0,
+            Self::Usual { .. } | Self::Known(..) => 0,
             Self::Other(other) => other.0[0].1,
         }
     }
@@ -80,7 +83,7 @@ impl Index {
     #[inline]
     pub(in crate::batch) fn unclear(&self) -> u32 {
         match self {
-            Self::Usual(_) | Self::Known(..) => 0,
+            Self::Usual { .. } | Self::Known(..) => 0,
             Self::Other(other) => other.0[1].0,
         }
     }
@@ -88,16 +91,28 @@ impl Index {
     /// Returns whether the text without its unknown fields is that of a usual batch.
     pub(in crate::batch) fn is_ordered(&self) -> bool {
         match self {
-            Self::Usual(_) => true,
+            Self::Usual { .. } => true,
             Self::Known(..) => false,
             Self::Other(other) => other.0[1].1 != 0,
         }
     }
 
+    /// Returns whether it is known that no string has an escape.
+    #[inline]
+    pub(in crate::batch) fn is_plain(&self) -> bool {
+        matches!(
+            self,
+            Self::Usual {
+                has_escapes: false,
+                ..
+            }
+        )
+    }
+
     /// Returns the positions of names and values of unknown fields.
     pub(in crate::batch) fn unknown(&self) -> impl Iterator<Item = (Range<u32>, Range<u32>)> {
         let spans = match self {
-            Self::Usual(_) | Self::Known(..) => &[],
+            Self::Usual { .. } | Self::Known(..) => &[],
             Self::Other(other) => &other.0[FLAGS + COLUMNS.len()..],
         };
         let pairs = spans.as_chunks().0.iter();
@@ -178,12 +193,13 @@ impl BatchScanner {
         // Longer objects need a general index.
         let bytes = &text.as_bytes()[..text.len().min(u16::MAX.into())];
         let mut spans = Spans::default();
+        let mut has_escapes = false;
         let mut position = 0;
         let usual = 'usual: {
             // One call per column, so that the compiler knows names, lengths and types.
             macro_rules! columns {
                 ($($column:literal)*) => {
-                    $(match field::<$column>(bytes, position, &mut spans) {
+                    $(match field::<$column>(bytes, position, &mut spans, &mut has_escapes) {
                         Some(end) => position = end,
                         None => break 'usual $column,
                     })*
@@ -195,17 +211,23 @@ impl BatchScanner {
         };
         if usual == COLUMNS.len() && bytes.get(position) == Some(&b'}') {
             return Some(Found {
-                index: Index::Usual(spans),
+                index: Index::Usual { spans, has_escapes },
                 length: position + 1,
                 is_compacted: false,
             });
         }
-        self.other_object(text, position, &spans[..usual])
+        self.other_object(text, position, &spans[..usual], has_escapes)
     }
 
     /// Reads an object whose first columns, up to `position`, were found already.
     #[inline(never)]
-    fn other_object(&mut self, text: &str, position: usize, found: &[(u16, u16)]) -> Option<Found> {
+    fn other_object(
+        &mut self,
+        text: &str,
+        position: usize,
+        found: &[(u16, u16)],
+        has_escapes: bool,
+    ) -> Option<Found> {
         // A longer text cannot be indexed.
         u32::try_from(text.len()).ok()?;
         let Self {
@@ -222,7 +244,7 @@ impl BatchScanner {
         let is_remembered = |misses: u32| misses < MAX_MISSES || misses.is_multiple_of(REMEMBERED);
         if is_remembered(*misses) && layout.is_complete() && found.len() <= layout.usual {
             let mut reader = Reader::new(text.as_bytes(), compact, unknown, spare);
-            reader.start_after(position, found);
+            reader.start_after(position, found, has_escapes);
             object = reader.same_layout(layout, found.len());
         }
         if object.is_some() {
@@ -236,7 +258,7 @@ impl BatchScanner {
                 object = reader.any_layout(layout);
                 layout.add_absent(earlier);
             } else {
-                reader.start_after(position, found);
+                reader.start_after(position, found, has_escapes);
                 object = reader.any_object(|_, _, _, _| ());
             }
         }
@@ -260,6 +282,8 @@ struct Reader<'a> {
     /// Positions of the columns in the compact text, and those that are present, one bit each.
     spans: WideSpans,
     columns: u32,
+    /// Whether a column has an escape.
+    has_escapes: bool,
     /// Columns with an escape although they are not text, one bit each.
     escaped: u32,
     /// Positions of names and values of unknown fields.
@@ -289,6 +313,7 @@ impl<'a> Reader<'a> {
             shift: 0,
             spans: WideSpans::default(),
             columns: 0,
+            has_escapes: false,
             escaped: 0,
             unknown,
             spare,
@@ -298,8 +323,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Continues after the first columns in the usual order, which were found already.
-    fn start_after(&mut self, position: usize, found: &[(u16, u16)]) {
+    fn start_after(&mut self, position: usize, found: &[(u16, u16)], has_escapes: bool) {
         self.position = position;
+        self.has_escapes = has_escapes;
         self.columns = (1 << found.len()) - 1;
         for (span, (start, end)) in self.spans.iter_mut().zip(found) {
             *span = (u32::from(*start), u32::from(*end));
@@ -360,7 +386,7 @@ impl<'a> Reader<'a> {
         }
         self.position += Opening::<COLUMN>::LENGTH;
         let start = self.offset();
-        self.position += match known(&COLUMNS[COLUMN], self.rest()) {
+        self.position += match known(&COLUMNS[COLUMN], self.rest(), &mut self.has_escapes) {
             Some(length) => length,
             None => self.rare(COLUMN)?,
         };
@@ -410,7 +436,7 @@ impl<'a> Reader<'a> {
                 ($($column:literal)*) => {
                     match field.column {
                         $(Some($column) => {
-                            self.position += match known(&COLUMNS[$column], rest) {
+                            self.position += match known(&COLUMNS[$column], rest, &mut self.has_escapes) {
                                 Some(length) => length,
                                 None => self.rare($column)?,
                             };
@@ -495,7 +521,10 @@ impl<'a> Reader<'a> {
             #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
             let spans = self.spans.map(|(start, end)| (start as u16, end as u16));
             return if self.is_ordered && self.columns == ALL_COLUMNS {
-                Index::Usual(spans)
+                Index::Usual {
+                    spans,
+                    has_escapes: self.has_escapes,
+                }
             } else {
                 Index::Known(spans, self.columns)
             };
@@ -522,7 +551,7 @@ impl<'a> Reader<'a> {
         };
         let (value_start, value) = (self.position, self.offset());
         if let Some(column) = column {
-            self.position += match any_known(column, self.rest()) {
+            self.position += match any_known(column, self.rest(), &mut self.has_escapes) {
                 Some(length) => length,
                 None => self.rare(column.into())?,
             };
@@ -551,7 +580,7 @@ impl<'a> Reader<'a> {
     fn rare(&mut self, column: usize) -> Option<usize> {
         let rest = self.rest();
         let length = match rest.first()? {
-            b'"' => string(rest)?,
+            b'"' => string(rest, &mut self.has_escapes)?,
             _ => number(rest)?,
         };
         let value = str::from_utf8(&rest[..length]).ok()?;
@@ -719,12 +748,17 @@ impl<'a> Reader<'a> {
 /// Reads the field of `COLUMN` at `position`; returns its end.
 #[allow(clippy::inline_always, reason = "there is one call per column")]
 #[inline(always)]
-fn field<const COLUMN: usize>(text: &[u8], position: usize, spans: &mut Spans) -> Option<usize> {
+fn field<const COLUMN: usize>(
+    text: &[u8],
+    position: usize,
+    spans: &mut Spans,
+    has_escapes: &mut bool,
+) -> Option<usize> {
     let start = position + Opening::<COLUMN>::LENGTH;
     if text.get(position..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
         return None;
     }
-    let end = start + known(&COLUMNS[COLUMN], &text[start..])?;
+    let end = start + known(&COLUMNS[COLUMN], &text[start..], has_escapes)?;
     #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
     {
         spans[COLUMN] = (start as u16, end as u16);
@@ -735,12 +769,12 @@ fn field<const COLUMN: usize>(text: &[u8], position: usize, spans: &mut Spans) -
 /// Returns the length of the value of any known column.
 #[allow(clippy::inline_always, reason = "there is one call")]
 #[inline(always)]
-fn any_known(column: u8, text: &[u8]) -> Option<usize> {
+fn any_known(column: u8, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
     // One call per column, so that the compiler knows its type.
     macro_rules! columns {
         ($($column:literal)*) => {
             match column {
-                $($column => known(&COLUMNS[$column], text),)*
+                $($column => known(&COLUMNS[$column], text, has_escapes),)*
                 _ => None,
             }
         };
@@ -749,16 +783,16 @@ fn any_known(column: u8, text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the length of the value of `column` at the start of `text`; `None` if it is not valid. The caller
-/// checks what follows it.
+/// checks what follows it. Sets `has_escapes` if it is text with an escape.
 #[allow(clippy::inline_always, reason = "a constant column leaves one case")]
 #[inline(always)]
-fn known(column: &Column, text: &[u8]) -> Option<usize> {
+fn known(column: &Column, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
     if column.nullable && text.starts_with(b"null") {
         return Some(4);
     }
     match column.kind {
         FieldType::Text => {
-            let length = string(text)?;
+            let length = string(text, has_escapes)?;
             let is_id = column.name.len() == COLUMNS[BATCH_ID].name.len()
                 && column.name == COLUMNS[BATCH_ID].name;
             (length > 2 || !is_id).then_some(length)

@@ -1,6 +1,8 @@
 //! Values: the length of each kind at the start of a text, if it is valid there.
 //!
-//! Bytes are compared eight at a time. The caller checks what follows a value.
+//! Several bytes are compared at a time. The caller checks what follows a value.
+
+use wide::u8x16;
 
 /// Any integer with at most this many digits fits.
 const SAFE_DIGITS: usize = 18;
@@ -40,9 +42,10 @@ pub(super) fn number(text: &[u8]) -> Option<usize> {
     Some(position)
 }
 
-/// Returns the length of the string at the start of `text`, including quotes. Its escapes are valid text.
+/// Returns the length of the string at the start of `text`, including quotes. Its escapes are valid text; sets
+/// `has_escapes` if there is one.
 #[inline]
-pub(super) fn string(text: &[u8]) -> Option<usize> {
+pub(super) fn string(text: &[u8], has_escapes: &mut bool) -> Option<usize> {
     let (b'"', content) = text.split_first()? else {
         return None;
     };
@@ -50,6 +53,7 @@ pub(super) fn string(text: &[u8]) -> Option<usize> {
     if content[length] == b'"' {
         return Some(length + 2);
     }
+    *has_escapes = true;
     escaped_string(text, length + 1, |escape| match hex(escape)? {
         0xdc00..=0xdfff => None,
         // The other half of the pair follows.
@@ -137,37 +141,23 @@ fn below(word: u64, limit: u8) -> u64 {
 #[inline(always)]
 pub(super) fn plain(text: &[u8]) -> Option<usize> {
     let mut rest = text;
-    while let Some((bytes, more)) = rest.split_first_chunk::<16>() {
-        // The compiler compares all of these bytes at once.
-        if bytes
-            .iter()
-            .fold(false, |any, byte| any | is_special(*byte))
-        {
-            let (words, _) = bytes.as_chunks();
-            let before = text.len() - rest.len();
-            return Some(match special(words[0]) {
-                0 => before + 8 + special(words[1]).trailing_zeros() as usize / 8,
-                first => before + first.trailing_zeros() as usize / 8,
-            });
+    while let Some((bytes, more)) = rest.split_first_chunk() {
+        let bytes = u8x16::new(*bytes);
+        let is_control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+        let is_quote = bytes.simd_eq(u8x16::splat(b'"'));
+        let is_backslash = bytes.simd_eq(u8x16::splat(b'\\'));
+        let special = (is_control | is_quote | is_backslash).to_bitmask();
+        if special != 0 {
+            return Some(text.len() - rest.len() + special.trailing_zeros() as usize);
         }
         rest = more;
     }
     Some(text.len() - rest.len() + rest.iter().position(|byte| is_special(*byte))?)
 }
 
-/// Returns the top bit of each of eight bytes that is a quote, a backslash or a control character. A match may cause
-/// false matches in later bytes.
-#[inline]
-fn special(bytes: [u8; 8]) -> u64 {
-    let word = u64::from_le_bytes(bytes);
-    // With this bit flipped, the quote directly follows the control characters.
-    below(word ^ (ONES * 2), 0x21) | below(word ^ (ONES * u64::from(b'\\')), 1)
-}
-
 #[inline]
 fn is_special(byte: u8) -> bool {
-    // With this bit flipped, the quote directly follows the control characters.
-    byte ^ 2 < 0x21 || byte == b'\\'
+    matches!(byte, ..b' ' | b'"' | b'\\')
 }
 
 #[inline]

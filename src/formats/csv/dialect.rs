@@ -1,9 +1,13 @@
 //! The dialect of CSV that the flags choose: delimiter, quotes, decimal comma, and text that Excel would run.
 
 use memchr::{memchr, memchr3};
+use wide::u8x16;
 
-use crate::batch::{COLUMNS, FieldType};
+use crate::batch::{COLUMNS, FieldType, Pieces};
 use crate::error::Failure;
+
+/// Bytes that are compared at a time.
+const BLOCK: usize = 16;
 
 /// How cells are separated and written.
 pub(crate) struct Dialect {
@@ -60,42 +64,50 @@ impl Dialect {
         }
     }
 
-    /// Returns whether text between JSON quotes is written as received. Without JSON escapes, it has no quote and
-    /// no line break.
-    pub(super) fn is_plain(&self, text: &[u8]) -> bool {
-        let is_special = |byte: &u8| *byte == b'\\' || *byte == self.delimiter;
-        // The compiler compares all bytes of a block at once.
-        let has_special =
-            |block: &[u8; 16]| block.iter().fold(false, |any, it| any | is_special(it));
-        let has_any = match text.last_chunk() {
-            Some(last) => text.as_chunks().0.iter().any(has_special) || has_special(last),
-            None => text.iter().any(is_special),
+    /// Returns whether text between JSON quotes, the first `length` bytes of `source`, is written as received. Without
+    /// JSON escapes, it has no quote and no line break.
+    #[inline]
+    pub(super) fn is_plain(&self, source: &[u8], length: usize) -> bool {
+        let text = &source[..length];
+        // One bit for each byte.
+        let special = |block: &[u8; BLOCK]| {
+            let bytes = u8x16::new(*block);
+            let is_delimiter = bytes.simd_eq(u8x16::splat(self.delimiter));
+            (is_delimiter | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
+        };
+        let has_any = if let Some(last) = text.last_chunk() {
+            let mut blocks = text.as_chunks().0.iter();
+            blocks.any(|block| special(block) != 0) || special(last) != 0
+        } else if let Some(block) = source.first_chunk() {
+            special(block) & ((1 << length) - 1) != 0
+        } else {
+            text.iter()
+                .any(|byte| *byte == b'\\' || *byte == self.delimiter)
         };
         !has_any && !matches!(text.first(), Some(b'=' | b'+' | b'-' | b'@' | b'\''))
     }
 
     /// Adds a cell and the delimiter after it to `row`, in quotes only if needed.
-    pub(super) fn cell(&self, row: &mut Vec<u8>, text: &str) {
+    pub(super) fn cell(&self, row: &mut Pieces, text: &str) {
         let bytes = text.as_bytes();
         let is_quoted =
             memchr3(b'"', b'\r', b'\n', bytes).is_some() || memchr(self.delimiter, bytes).is_some();
         if is_quoted {
             return self.quoted_cell(row, text);
         }
-        row.extend_from_slice(bytes);
-        row.push(self.delimiter);
+        row.push_with_end(bytes, bytes.len(), self.delimiter);
     }
 
     /// Adds a cell in quotes and the delimiter after it to `row`.
-    pub(super) fn quoted_cell(&self, row: &mut Vec<u8>, text: &str) {
-        row.push(b'"');
+    pub(super) fn quoted_cell(&self, row: &mut Pieces, text: &str) {
+        row.push_any(b"\"");
         for part in text.split_inclusive('"') {
-            row.extend_from_slice(part.as_bytes());
+            row.push_any(part.as_bytes());
             if part.ends_with('"') {
-                row.push(b'"');
+                row.push_any(b"\"");
             }
         }
-        row.extend_from_slice(&[b'"', self.delimiter]);
+        row.push_any(&[b'"', self.delimiter]);
     }
 }
 
@@ -154,15 +166,21 @@ mod tests {
                 let verbatim = batch.inside(place).expect("a value");
                 let is_copied = match dialect.copy_rule(place) {
                     CopyRule::Always => true,
-                    CopyRule::IfPlain => dialect.is_plain(verbatim.as_bytes()),
+                    CopyRule::IfPlain => {
+                        let start = verbatim.as_ptr() as usize - batch.text().as_ptr() as usize;
+                        let source = &batch.text().as_bytes()[start..];
+                        let is_plain = dialect.is_plain(source, verbatim.len());
+                        prop_assert_eq!(is_plain, dialect.is_plain(verbatim.as_bytes(), verbatim.len()));
+                        is_plain
+                    }
                     CopyRule::Never => false,
                 };
                 if !is_copied { continue }
                 let plain = batch.plain(place).expect("a value");
                 prop_assert_eq!(verbatim, plain.as_ref());
-                let mut row = Vec::new();
+                let mut row = Pieces::default();
                 dialect.cell(&mut row, &plain);
-                prop_assert_eq!(row.split_last(), Some((&delimiter, verbatim.as_bytes())));
+                prop_assert_eq!(row.as_bytes().split_last(), Some((&delimiter, verbatim.as_bytes())));
                 prop_assert!(column.kind != FieldType::Decimal || !decimal_comma);
                 prop_assert!(column.kind != FieldType::Text || !plain.trim_start_matches('\'').starts_with(FORMULA));
             }
@@ -174,11 +192,12 @@ mod tests {
             delimiter in prop::sample::select(&b",;\t a"[..]),
         ) {
             let dialect = Dialect { delimiter, options: CsvOptions::default() };
-            let mut row = Vec::new();
+            let mut row = Pieces::default();
             for cell in &cells {
                 dialect.cell(&mut row, cell);
             }
-            row.pop();
+            row.truncate(row.len() - 1);
+            let row = row.as_bytes().to_vec();
             let mut writer = WriterBuilder::new()
                 .delimiter(delimiter)
                 .quote_style(QuoteStyle::Necessary)

@@ -11,7 +11,7 @@ use memchr::memchr;
 use super::dialect::{CopyRule, Dialect, FORMULA};
 use super::excel_dates::{looks_like_one, to_excel};
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, FieldType};
+use crate::batch::{Batch, COLUMNS, FieldType, Pieces};
 use crate::error::Failure;
 use crate::formats::{BatchWriter, ExportOutcome, Finished, LeftOut, WriterReport};
 use crate::storage::EncodedOutput;
@@ -31,7 +31,7 @@ pub(crate) struct Csv {
 struct Row {
     dialect: Dialect,
     /// Every cell ends with a delimiter.
-    bytes: Vec<u8>,
+    bytes: Pieces,
     /// Cells that would run as formulas, unless the dialect makes them harmless.
     formula_cells: u64,
 }
@@ -45,7 +45,7 @@ impl Csv {
             fields,
             row: Row {
                 dialect,
-                bytes: Vec::new(),
+                bytes: Pieces::default(),
                 formula_cells: 0,
             },
             is_started: false,
@@ -74,22 +74,28 @@ impl Csv {
 
     fn end_row(&mut self) -> Result<(), Failure> {
         let Row { dialect, bytes, .. } = &mut self.row;
-        // The line break replaces the last delimiter.
-        bytes.pop();
-        if bytes.is_empty() {
+        if bytes.len() == 1 {
             // An empty line would not be a row.
-            bytes.extend_from_slice(b"\"\"");
+            bytes.truncate(0);
+            bytes.push_any(&[b'"', b'"', dialect.delimiter]);
         }
-        if !std::mem::replace(&mut self.has_rows, true) && !dialect.options.bom {
-            quote_leading_bom(bytes, dialect.delimiter);
+        if !std::mem::replace(&mut self.has_rows, true)
+            && !dialect.options.bom
+            && let Some(quoted) = quoted_bom(bytes.as_bytes(), dialect.delimiter)
+        {
+            bytes.truncate(0);
+            bytes.push_any(&quoted);
         }
-        bytes.extend_from_slice(if dialect.options.excel {
-            b"\r\n"
+        // The line break replaces the last delimiter.
+        let last = bytes.len() - 1;
+        if dialect.options.excel {
+            bytes.set(last, b'\r');
+            bytes.push_any(b"\n");
         } else {
-            b"\n"
-        });
-        self.output.write_all(bytes)?;
-        bytes.clear();
+            bytes.set(last, b'\n');
+        }
+        self.output.write_all(bytes.as_bytes())?;
+        bytes.truncate(0);
         Ok(())
     }
 }
@@ -113,11 +119,9 @@ impl Row {
         }
     }
 
-    /// Copies a value from `object`, the text of `batch`; returns false if it cannot be written as received.
+    /// Copies a value from `object`, where the text of `batch` begins; returns false if it cannot be written as received.
     #[inline]
     fn copy(&mut self, batch: &Batch, object: &[u8], column: usize, rule: CopyRule) -> bool {
-        /// Most cells are not longer. To copy a constant number of bytes is faster.
-        const SHORT: usize = 16;
         let Some(Range { mut start, mut end }) = batch.valid_span(column) else {
             return false;
         };
@@ -126,19 +130,12 @@ impl Row {
             b'n' => end = start,
             _ => {}
         }
-        let text = &object[start..end];
-        if rule == CopyRule::IfPlain && !self.dialect.is_plain(text) {
+        let (source, length) = (&object[start..], end - start);
+        if rule == CopyRule::IfPlain && !self.dialect.is_plain(source, length) {
             return false;
         }
-        match object[start..].first_chunk::<SHORT>() {
-            Some(bytes) if text.len() <= SHORT => {
-                let length = self.bytes.len() + text.len();
-                self.bytes.extend_from_slice(bytes);
-                self.bytes.truncate(length);
-            }
-            _ => self.bytes.extend_from_slice(text),
-        }
-        self.bytes.push(self.dialect.delimiter);
+        self.bytes
+            .push_with_end(source, length, self.dialect.delimiter);
         true
     }
 
@@ -176,21 +173,20 @@ impl Row {
     }
 }
 
-/// Puts the first cell of a file in quotes if it begins with a byte order mark: readers would take the mark for that of the
-/// file, and drop it.
-fn quote_leading_bom(row: &mut Vec<u8>, delimiter: u8) {
-    if row.starts_with("\u{feff}".as_bytes()) {
+/// Returns the first row of a file with its first cell in quotes, if it begins with a byte order mark: readers would take
+/// the mark for that of the file, and drop it.
+fn quoted_bom(row: &[u8], delimiter: u8) -> Option<Vec<u8>> {
+    row.starts_with("\u{feff}".as_bytes()).then(|| {
         // Without quotes, it contains no delimiter.
         let end = memchr(delimiter, row).unwrap_or(row.len());
-        row.insert(end, b'"');
-        row.insert(0, b'"');
-    }
+        [b"\"", &row[..end], b"\"", &row[end..]].concat()
+    })
 }
 
 impl BatchWriter for Csv {
     fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.write_header()?;
-        let object = batch.text().as_bytes();
+        let object = batch.source();
         for (column, rule) in self.fields.columns.iter().zip(&self.copy_rules) {
             self.row.add(batch, object, *column, *rule);
         }

@@ -163,6 +163,8 @@ fn agrees(text: &str) -> bool {
         assert_eq!(batch.typed(column), slow.typed(column), "{text}");
     }
     assert!(slow.unknown().eq(batch.unknown()), "{text}");
+    let has_escapes = batch.text().contains('\\');
+    assert!(!(batch.index.is_plain() && has_escapes), "{text}");
     true
 }
 
