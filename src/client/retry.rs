@@ -1,4 +1,4 @@
-//! Retries: the loop, whether to retry, and how long to wait.
+//! Retries: whether there is another attempt, and the wait before it.
 
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
@@ -44,54 +44,31 @@ impl ServiceError {
 }
 
 impl RetryPolicy {
-    /// Runs `attempt`, with its number from 1, until it succeeds or its error is final. An error that was retried before, such as that of a
-    /// token request within an attempt, is final.
+    /// Sends a request until it succeeds or its error is final; each attempt has its number, from 1. An error that was retried
+    /// before, such as that of a token request within an attempt, is final.
     ///
     /// An async closure would be shorter, but a task with one cannot be spawned: its future is not known to be
     /// `Send`.
     pub(crate) async fn retry<T, F>(
-        &self,
+        self,
         stats: &Stats,
         attempt: impl Fn(u32) -> F,
     ) -> Result<T, ServiceError>
     where
         F: Future<Output = Result<T, ServiceError>>,
     {
-        let mut failed = 0;
+        let mut retry = Retry::new(self, Some(stats));
         loop {
-            let mut error = match attempt(failed + 1).await {
+            let mut error = match attempt(retry.failed + 1).await {
                 Ok(value) => return Ok(value),
                 Err(error) if error.attempts > 0 => return Err(error),
                 Err(error) => error,
             };
-            failed += 1;
-            let Some(wait) = self.wait_after(failed, error.retry_hint(), &error) else {
-                error.attempts = failed;
+            if !retry.again(error.retry_hint(), &error).await {
+                error.attempts = retry.failed;
                 return Err(error);
-            };
-            stats.retries.add(1);
-            let seconds = wait.as_secs_f64();
-            stats.set_waiting(Some(format!("waiting {seconds:.0} s to try again")));
-            tokio::time::sleep(wait).await;
-            stats.set_waiting(None);
+            }
         }
-    }
-
-    /// Returns the wait after attempt number `failed` (from 1), and notes it; `None` if the error is final, which is so
-    /// without a hint.
-    pub(crate) fn wait_after(
-        &self,
-        failed: u32,
-        hint: Option<RetryHint>,
-        error: &dyn Display,
-    ) -> Option<Duration> {
-        let wait = self.wait(hint, failed, fastrand::f64())?;
-        terminal::note(&format!(
-            "{error}; trying again in {:.1} s ({failed} of {})",
-            wait.as_secs_f64(),
-            self.retries
-        ));
-        Some(wait)
     }
 
     /// Returns the wait before retry number `retry` (from 1); `None` if the error is final. `jitter` (0 to 1)
@@ -111,6 +88,52 @@ impl RetryPolicy {
         let factor = 2_u32.saturating_pow(retry - 1);
         let wait = (self.wait / 4).saturating_mul(factor).min(MAX_WAIT);
         wait.mul_f64(spread).min(MAX_WAIT)
+    }
+}
+
+/// Decides after each failed attempt whether there is another one, and waits before it. All retries use it.
+pub(crate) struct Retry<'a> {
+    policy: RetryPolicy,
+    /// Shows the waits in the progress line.
+    stats: Option<&'a Stats>,
+    /// Number of attempts that failed.
+    pub(crate) failed: u32,
+}
+
+impl<'a> Retry<'a> {
+    pub(crate) fn new(policy: RetryPolicy, stats: Option<&'a Stats>) -> Self {
+        Self {
+            policy,
+            stats,
+            failed: 0,
+        }
+    }
+
+    /// Counts a failed attempt, and waits before the next one. Returns false if the error is final, which is so without a
+    /// hint.
+    pub(crate) async fn again(
+        &mut self,
+        hint: Option<RetryHint>,
+        error: &(dyn Display + Sync),
+    ) -> bool {
+        self.failed += 1;
+        let Some(wait) = self.policy.wait(hint, self.failed, fastrand::f64()) else {
+            return false;
+        };
+        let seconds = wait.as_secs_f64();
+        terminal::note(&format!(
+            "{error}; trying again in {seconds:.1} s ({} of {})",
+            self.failed, self.policy.retries
+        ));
+        if let Some(stats) = self.stats {
+            stats.retries.add(1);
+            stats.set_waiting(Some(format!("waiting {seconds:.0} s to try again")));
+        }
+        tokio::time::sleep(wait).await;
+        if let Some(stats) = self.stats {
+            stats.set_waiting(None);
+        }
+        true
     }
 }
 
@@ -269,6 +292,25 @@ mod tests {
         };
         let (result, retries) = run(NONE, 3, vec![Err(status(503, None)), Err(token)]);
         assert_eq!((result.expect_err("final").attempts, retries), (4, 1));
+    }
+
+    #[test]
+    fn attempts_can_be_counted_anew() {
+        let policy = RetryPolicy {
+            retries: 1,
+            wait: NONE,
+        };
+        let mut retry = Retry::new(policy, None);
+        let hint = Some(RetryHint::default());
+        block_on(async {
+            for _ in 0..3 {
+                assert!(retry.again(hint, &"cut").await);
+                retry.failed = 0;
+            }
+            assert!(!retry.again(None, &"final").await);
+            assert!(!retry.again(hint, &"cut").await);
+        });
+        assert_eq!(retry.failed, 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::address::{Host, TableAddress, quoted};
 use crate::client::causes::{TlsProblem, root};
-use crate::client::retry::{RetryHint, RetryPolicy};
+use crate::client::retry::{Retry, RetryHint, RetryPolicy};
 use crate::error::{Failure, Kind};
 use crate::text;
 
@@ -273,7 +273,7 @@ pub(super) async fn with_retries<T>(
     policy: RetryPolicy,
     mut work: impl AsyncFnMut() -> Result<T, PgError>,
 ) -> Result<T, Failure> {
-    let mut failed = 0;
+    let mut retry = Retry::new(policy, None);
     loop {
         let error = match work().await {
             Ok(done) => return Ok(done),
@@ -283,11 +283,9 @@ pub(super) async fn with_retries<T>(
         let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
         let message = format!("{}{cause}", error.failure);
         let hint = error.is_transient.then(RetryHint::default);
-        failed += 1;
-        let Some(wait) = policy.wait_after(failed, hint, &message) else {
+        if !retry.again(hint, &message).await {
             return Err(error.failure);
-        };
-        tokio::time::sleep(wait).await;
+        }
     }
 }
 

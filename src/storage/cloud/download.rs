@@ -11,7 +11,7 @@ use object_store::{GetOptions, GetRange};
 use super::address::ObjectAddress;
 use super::error::StoreError;
 use super::store::Bucket;
-use crate::client::retry::RetryHint;
+use crate::client::retry::{Retry, RetryHint};
 use crate::client::wait;
 use crate::error::Failure;
 use crate::storage::Storage;
@@ -63,7 +63,7 @@ struct Download {
 impl Download {
     /// Downloads the whole object. After a lost connection, continues from the last byte received.
     async fn fetch(&mut self, address: &ObjectAddress) -> Result<(), DownloadError> {
-        let mut failed = 0;
+        let mut retry = Retry::new(self.bucket.policy, None);
         loop {
             let before = self.length;
             let mut error = match self.fetch_rest().await {
@@ -71,7 +71,7 @@ impl Download {
                 ended => return ended,
             };
             if self.length > before {
-                failed = 0;
+                retry.failed = 0;
             }
             // The object was replaced in the meantime.
             let has_changed = before > 0 && error.is_there();
@@ -80,13 +80,10 @@ impl Download {
             }
             let hint = error.retry_hint();
             let hint = hint.or_else(|| has_changed.then(RetryHint::default));
-            failed += 1;
-            error.tries = failed;
-            let policy = self.bucket.policy;
-            let Some(wait) = policy.wait_after(failed, hint, &error.describe(address)) else {
+            if !retry.again(hint, &error.describe(address)).await {
+                error.tries = retry.failed;
                 return Err(DownloadError::Request(error));
-            };
-            tokio::time::sleep(wait).await;
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::address::ObjectAddress;
 use super::error::StoreError;
-use crate::client::retry::RetryPolicy;
+use crate::client::retry::{Retry, RetryPolicy};
 
 /// How long a running request may continue after the run was stopped: only with its response can its effect
 /// be undone.
@@ -34,7 +34,7 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     let mut uncertain = Vec::new();
-    let mut failed = 0;
+    let mut retry = Retry::new(policy, None);
     loop {
         let began = SystemTime::now();
         let answered = tokio::select! {
@@ -49,17 +49,17 @@ where
             uncertain.push((began, SystemTime::now()));
         }
         let hint = error.retry_hint().filter(|_| !*stopped.borrow());
-        failed += 1;
-        let wait = policy.wait_after(failed, hint, &error.describe(address));
-        error.tries = failed;
-        if let Some(wait) = wait {
-            tokio::select! {
-                () = tokio::time::sleep(wait) => continue,
-                () = stop(stopped, Duration::ZERO) => {}
-            }
+        let described = error.describe(address);
+        let has_another = tokio::select! {
+            biased;
+            has_another = retry.again(hint, &described) => has_another,
+            () = stop(stopped, Duration::ZERO) => false,
+        };
+        if !has_another {
+            error.tries = retry.failed;
+            let result = Err(error);
+            return Tried { result, uncertain };
         }
-        let result = Err(error);
-        return Tried { result, uncertain };
     }
 }
 
