@@ -8,6 +8,7 @@ use rusqlite::{Row, Statement};
 use super::database::{Archive, damaged};
 use super::schema;
 use crate::batch::Page;
+use crate::batch::dedup::HashKeys;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, Splitter};
 use crate::batch::range::{Range, written};
@@ -29,6 +30,7 @@ pub(crate) struct ArchivePages<'a> {
     /// Skip batches that break the interface.
     lenient: bool,
     findings: DataIssues,
+    keys: Arc<HashKeys>,
     /// The last row read, and the number of rows read.
     row: i64,
     count: u64,
@@ -98,6 +100,7 @@ impl Archive {
             range,
             lenient,
             findings: DataIssues::default(),
+            keys: Arc::new(HashKeys::new(fastrand::u64(..))),
             row: 0,
             count: 0,
             rows: rows.map(Vec::into_iter),
@@ -114,7 +117,7 @@ impl ArchivePages<'_> {
             return Ok(None);
         }
         let texts = Arc::new(texts);
-        let mut page = Page::default();
+        let mut page = Page::new(&self.keys);
         for (row, span) in rows {
             let batch = match Batch::scan(&texts, span.start) {
                 Some((batch, length)) if length == span.len() => {

@@ -689,7 +689,7 @@ mod tests {
                 is_window: true,
             }),
             answered: Some(answered),
-            ..Page::default()
+            ..Page::for_tests()
         }
     }
 

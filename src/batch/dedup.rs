@@ -9,7 +9,6 @@
 //! padding. So it costs no memory to know whether a page contains anything new for its walk.
 
 use std::hash::Hasher as _;
-use std::sync::LazyLock;
 
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
@@ -47,8 +46,8 @@ pub(crate) struct Digest {
     known: DedupEntry,
 }
 
-/// The random keys of a run.
-struct HashKeys {
+/// Random keys. Only digests that were made with the same keys can be compared.
+pub(crate) struct HashKeys {
     // A secret is faster than a seed, from which one would be made for each batch.
     id: [u8; 192],
     content: SharedSeed,
@@ -56,11 +55,16 @@ struct HashKeys {
     seed: u64,
 }
 
-static KEYS: LazyLock<HashKeys> = LazyLock::new(|| HashKeys {
-    id: std::array::from_fn(|_| fastrand::u8(..)),
-    content: SharedSeed::from_u64(fastrand::u64(..)),
-    seed: fastrand::u64(1..),
-});
+impl HashKeys {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Self {
+            id: std::array::from_fn(|_| random.u8(..)),
+            content: SharedSeed::from_u64(random.u64(..)),
+            seed: random.u64(1..),
+        }
+    }
+}
 
 /// The part of a digest that identifies the id.
 pub(crate) type Id = (usize, [u16; 4]);
@@ -70,8 +74,8 @@ impl Digest {
         (self.shard, self.known.id)
     }
 
-    pub(super) fn of(batch: &Batch, pieces: &mut Pieces) -> Self {
-        let HashKeys { id, content, seed } = &*KEYS;
+    pub(super) fn of(batch: &Batch, keys: &HashKeys, pieces: &mut Pieces) -> Self {
+        let HashKeys { id, content, seed } = keys;
         let id = xxh3_128_with_secret(batch.id().as_bytes(), id);
         let hash = |bytes: &[u8]| {
             let mut hasher = FoldHasher::with_seed(*seed, content);
@@ -266,7 +270,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     fn digest(batch: &Batch) -> Digest {
-        Digest::of(batch, &mut Pieces::default())
+        Digest::of(batch, &HashKeys::new(1), &mut Pieces::default())
     }
 
     fn batch(fields: &str) -> Batch {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Batch;
-use super::dedup::{Arrival, Digest, Id};
+use super::dedup::{Arrival, Digest, HashKeys, Id};
 use super::json::pieces::Pieces;
 use super::json::scan::{GeneralIndex, Index};
 
@@ -16,7 +16,6 @@ const MAX_SPARE: usize = 1024;
 pub(crate) type FirstPageIds = HashMap<Id, Option<i64>>;
 
 /// Batches that arrived together.
-#[derive(Default)]
 pub(crate) struct Page {
     pub(crate) batches: Vec<Batch>,
     /// Identifies each batch and its content.
@@ -29,6 +28,8 @@ pub(crate) struct Page {
     pub(crate) answered: Option<Instant>,
     /// Whether another part of the same page follows.
     pub(crate) is_continued: bool,
+    /// What its digests are made with.
+    pub(crate) keys: Arc<HashKeys>,
     /// Memory for digests.
     pub(crate) pieces: Pieces,
     /// Memory for indexes.
@@ -36,8 +37,30 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// Returns a blank page, whose digests are made with `keys`.
+    pub(crate) fn new(keys: &Arc<HashKeys>) -> Self {
+        Self {
+            batches: Vec::new(),
+            digests: Vec::new(),
+            texts: Vec::new(),
+            walk: None,
+            answered: None,
+            is_continued: false,
+            keys: Arc::clone(keys),
+            pieces: Pieces::default(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Returns a blank page. The digests of all pages for tests can be compared.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self::new(&Arc::new(HashKeys::new(1)))
+    }
+
     pub(crate) fn push(&mut self, batch: Batch) {
-        self.digests.push(Digest::of(&batch, &mut self.pieces));
+        let digest = Digest::of(&batch, &self.keys, &mut self.pieces);
+        self.digests.push(digest);
         self.batches.push(batch);
     }
 

@@ -70,7 +70,6 @@ pub(super) struct PageDecoder {
 }
 
 /// Decoded batches of a response.
-#[derive(Default)]
 pub(super) struct DecodedPage {
     pub(super) page: Page,
     /// Number of batches received, including dropped ones.
@@ -99,10 +98,7 @@ impl PageDecoder {
             splitter,
             lenient,
             info,
-            decoded: DecodedPage {
-                page,
-                ..DecodedPage::default()
-            },
+            decoded: DecodedPage::new(page),
         }
     }
 
@@ -126,11 +122,8 @@ impl PageDecoder {
     /// Returns the batches decoded so far as a part of the page, and continues on `blank_page`.
     pub(super) fn take(&mut self, mut blank_page: Page) -> DecodedPage {
         self.splitter.reuse(&mut blank_page.spare);
-        let mut next = DecodedPage {
-            page: blank_page,
-            received: self.decoded.received,
-            ..DecodedPage::default()
-        };
+        let mut next = DecodedPage::new(blank_page);
+        next.received = self.decoded.received;
         next.page.answered = self.decoded.page.answered;
         let mut part = std::mem::replace(&mut self.decoded, next);
         part.page.is_continued = true;
@@ -145,6 +138,18 @@ impl PageDecoder {
 }
 
 impl DecodedPage {
+    pub(super) fn new(page: Page) -> Self {
+        Self {
+            page,
+            received: 0,
+            issues: DataIssues::default(),
+            cursor: None,
+            is_retry: false,
+            refetched: 0,
+            space: None,
+        }
+    }
+
     fn take(
         &mut self,
         item: Item<'_>,

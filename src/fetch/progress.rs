@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn page(seconds: &[i64]) -> Page {
-        let mut page = Page::default();
+        let mut page = Page::for_tests();
         for second in seconds {
             let date = crate::batch::range::written(*second);
             let text = format!(

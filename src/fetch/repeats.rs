@@ -132,7 +132,7 @@ mod tests {
     fn page(number: u64, is_window: bool, ids: impl IntoIterator<Item = u32>) -> Page {
         let mut page = Page {
             walk: Some(WalkId { number, is_window }),
-            ..Page::default()
+            ..Page::for_tests()
         };
         for id in ids {
             page.push(crate::batch::minimal(&format!("b{id}"), ""));

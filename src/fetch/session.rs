@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::repeats::RepeatGuard;
 use crate::batch::Page;
+use crate::batch::dedup::HashKeys;
 use crate::batch::range::Range;
 use crate::client::{Session, Version};
 
@@ -31,6 +32,8 @@ pub(super) struct FetchSession {
     pub(super) lenient: bool,
     /// Empty pages, for reuse.
     blank_pages: Mutex<Vec<Page>>,
+    /// The keys of the digests of all pages.
+    keys: Arc<HashKeys>,
     /// Whether to send the dates together with a cursor (interface, section 4, rule 4: not shown).
     pub(super) dates_with_cursor: AtomicBool,
     /// Whether batches created outside the requested dates are expected: the service filters by another date.
@@ -49,6 +52,7 @@ impl FetchSession {
             client,
             lenient,
             blank_pages: Mutex::default(),
+            keys: Arc::new(HashKeys::new(fastrand::u64(..))),
             dates_with_cursor: AtomicBool::new(true),
             outside_range: AtomicBool::new(false),
             walks: AtomicU64::new(0),
@@ -70,7 +74,8 @@ impl FetchSession {
 
     /// Returns an empty page.
     pub(super) fn blank_page(&self) -> Page {
-        self.blank_pages.lock().pop().unwrap_or_default()
+        let reused = self.blank_pages.lock().pop();
+        reused.unwrap_or_else(|| Page::new(&self.keys))
     }
 
     /// Takes back the memory of a page.

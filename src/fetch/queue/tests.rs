@@ -7,6 +7,7 @@ use super::super::repeats::RepeatGuard;
 use super::super::session::{FetchSession, WalkOptions};
 use super::super::step::WindowEnd;
 use super::*;
+use crate::batch::Page;
 use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Session, Version, block_on};
 use crate::error::Kind;
 use crate::secret::Secret;
@@ -19,7 +20,7 @@ fn range(start: i64) -> Range {
 
 /// Returns a page of a walk, with one batch.
 fn page(id: &str, walk: u64) -> DecodedPage {
-    let mut decoded = DecodedPage::default();
+    let mut decoded = DecodedPage::new(Page::for_tests());
     decoded.page.push(crate::batch::minimal(id, ""));
     decoded.page.walk = Some(WalkId {
         number: walk,
