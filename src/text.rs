@@ -5,8 +5,6 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::secret::conceal;
-
 /// Shows control characters and bidirectional overrides in `text` as visible escapes.
 ///
 /// Line breaks and tabs are kept, because messages may have several lines.
@@ -78,12 +76,6 @@ pub(crate) fn for_shell(word: &str) -> Cow<'_, str> {
         return Cow::Borrowed(word);
     }
     Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
-}
-
-/// Shortens text from outside for a message: one line, and at most 120 characters.
-pub(crate) fn brief(text: &str) -> String {
-    // Conceal first: part of a secret would not be recognised.
-    shortened(&conceal(text))
 }
 
 /// Shortens a value for a page with data: one line, and at most 120 characters.

@@ -15,7 +15,7 @@ use crate::batch::range::{Range, written};
 use crate::batch::{Batch, Timestamp, whole_second};
 use crate::error::{Failure, Kind};
 use crate::fetch::DataIssues;
-use crate::text;
+use crate::secret;
 
 /// The approximate size of a page, in bytes.
 const PAGE: usize = 1 << 19;
@@ -197,9 +197,9 @@ impl ArchivePages<'_> {
             return Ok(batch);
         };
         let name = batch.as_ref().map_or_else(String::new, |batch| {
-            format!(" (`{}`)", text::brief(&batch.id()))
+            format!(" (`{}`)", secret::brief(&batch.id()))
         });
-        let why = format!("row {row}{name}: {}", text::brief(&flaw.to_string()));
+        let why = format!("row {row}{name}: {}", secret::brief(&flaw.to_string()));
         if !self.lenient {
             let path = self.archive.path.display();
             let message = format!("`{path}` has an invalid batch, kept by `sync --lenient`: {why}");

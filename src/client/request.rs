@@ -20,9 +20,9 @@ use super::redact;
 use super::retry::{retry_after, service_clock};
 use crate::batch::json::split::ParseError;
 use crate::error::{Failure, Kind};
-use crate::secret::Secret;
+use crate::secret::{Secret, brief};
 use crate::terminal::Stats;
-use crate::text::{brief, thousands};
+use crate::text::thousands;
 
 /// Bytes to read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;

@@ -4,6 +4,7 @@ use crate::analysis::statistics::Figures;
 use crate::batch::{COLUMNS, columns_of_bits};
 use crate::fetch::DataIssues;
 use crate::pipeline::Counts;
+use crate::secret::brief;
 use crate::text::{self, thousands};
 
 pub(super) use crate::text::count;
@@ -72,7 +73,7 @@ pub(super) fn figure_warnings(total: &Figures) -> Vec<String> {
 
 /// Lists names, each in quotes.
 pub(super) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    text::join(names.map(|name| format!("`{}`", text::brief(name))), ", ")
+    text::join(names.map(|name| format!("`{}`", brief(name))), ", ")
 }
 
 #[cfg(test)]

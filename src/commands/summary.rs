@@ -15,9 +15,9 @@ use crate::cli::{FailOn, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
 use crate::formats::{Format, detect};
+use crate::secret::brief;
 use crate::storage::Escapes;
 use crate::terminal;
-use crate::text::brief;
 
 pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
     let zone = context.settings()?.time_zone.value;

@@ -11,7 +11,7 @@ use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::json::{Flaw, Shape};
 use crate::batch::range::Range;
 use crate::client::Version;
-use crate::text::brief;
+use crate::secret::brief;
 
 /// Issues of batches that did not end the run.
 #[derive(Clone, Debug, Default)]

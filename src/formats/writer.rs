@@ -9,8 +9,8 @@ use crate::batch::digest::SetDigest;
 use crate::batch::filter::{Fields, Sorting};
 use crate::batch::{Batch, COLUMNS, unquote};
 use crate::error::{Failure, Kind};
+use crate::secret::brief;
 use crate::storage::EncodedOutput;
-use crate::text::brief;
 
 /// Writes batches in one format.
 pub(crate) trait BatchWriter: Send {

@@ -12,7 +12,7 @@ use super::table::{Layout, TableField};
 use crate::batch::values::Members;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::{Failure, Kind};
-use crate::text;
+use crate::secret;
 
 /// The start of data for `copy … (format binary)`: the signature, no flags, and no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -130,9 +130,9 @@ fn inexact(field: &TableField, batch: &Batch, why: &str) -> Failure {
     };
     let value = match &*value {
         "" => "null".to_owned(),
-        value => text::brief(value),
+        value => secret::brief(value),
     };
-    let (id, name) = (text::brief(&batch.id()), field.name());
+    let (id, name) = (secret::brief(&batch.id()), field.name());
     let message = format!("batch `{id}`: `{name}` is {value}: {why}");
     Failure::new(Kind::Protocol, message)
         .hint("exclude the field with `--fields`, or write json or csv, which keep all values")

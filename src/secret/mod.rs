@@ -1,40 +1,29 @@
 //! Secrets: values that are never shown, and [`conceal`], which removes them from all output.
 
 mod address;
-mod escapes;
 
-use std::borrow::Cow;
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, VecDeque};
-use std::fmt::{self, Write as _};
+use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use escapes::unescaped;
-pub(crate) use escapes::without_entities;
-use parking_lot::Mutex;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use crate::terminal::with_secrets;
+pub(crate) use crate::terminal::{conceal, conceal_credentials, without_entities};
+use crate::text::shortened;
 
 /// A secret: hidden in `Debug`, without `Display`, readable only through [`Secret::expose`]. [`conceal`]
-/// removes it from all output.
+/// removes it from all output of the run.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
 impl Secret {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        KNOWN.lock().credentials.remember(&text, true);
+        with_secrets(|known| known.remember(&text, true));
         Self(text)
     }
 
-    /// A cursor: also secret, but there may be thousands, which must not displace other secrets. A number or a date is not
-    /// concealed: it may be anywhere in the output.
+    /// A cursor: also secret.
     pub(crate) fn cursor(text: impl Into<String>) -> Self {
         let text = text.into();
-        if text.bytes().filter(u8::is_ascii_alphabetic).count() >= MIN_LETTERS {
-            // Its parts may be anywhere, such as the id of a batch.
-            KNOWN.lock().cursors.remember(&text, false);
-        }
+        with_secrets(|known| known.remember_cursor(&text));
         Self(text)
     }
 
@@ -42,7 +31,7 @@ impl Secret {
     pub(crate) fn conceal_pair(&self, name: &str) {
         let pair = format!("{name}:{}", self.0);
         // The name alone is not secret.
-        KNOWN.lock().credentials.remember(&pair, false);
+        with_secrets(|known| known.remember(&pair, false));
     }
 
     /// Returns the secret itself, for sending it.
@@ -60,194 +49,20 @@ impl fmt::Debug for Secret {
 /// Conceals the passwords and signatures in an argument that looks like an address.
 pub(crate) fn conceal_address(argument: &str) {
     for secret in address::secrets(argument) {
-        KNOWN.lock().credentials.remember(&secret, true);
+        with_secrets(|known| known.remember(&secret, true));
     }
 }
 
-/// All secrets of this run.
-struct KnownSecrets {
-    /// Secrets and tokens.
-    credentials: SecretList,
-    cursors: SecretList,
-}
-
-static KNOWN: Mutex<KnownSecrets> = Mutex::new(KnownSecrets {
-    credentials: SecretList::new(),
-    cursors: SecretList::new(),
-});
-
-/// Secrets, each in every encoding in which a response may repeat it.
-struct SecretList {
-    secrets: VecDeque<KnownSecret>,
-    /// Parts of the secrets that are long enough to give them away, in lower case, for responses that shorten what they
-    /// repeat or change its case.
-    parts: BTreeSet<[u8; PART]>,
-}
-
-struct KnownSecret {
-    /// In every encoding; the first is the secret itself.
-    forms: Vec<String>,
-    /// Whether its parts are secret, too.
-    has_parts: bool,
-}
-
-/// Maximum number of secrets to keep: the first one and the latest.
-const REMEMBERED: usize = 256;
-/// How often escapes within escapes are replaced to find a secret.
-const MAX_ESCAPES: usize = 3;
-/// The length of a part that is concealed without the rest. Shorter ones may be ordinary words.
-const PART: usize = 12;
-/// Shorter texts are not concealed, because that would garble the output.
-const SHORTEST: usize = 4;
-/// Cursors with fewer letters are numbers or dates.
-const MIN_LETTERS: usize = 3;
-
-impl SecretList {
-    const fn new() -> Self {
-        Self {
-            secrets: VecDeque::new(),
-            parts: BTreeSet::new(),
-        }
-    }
-
-    fn remember(&mut self, secret: &str, has_parts: bool) {
-        let mut known = self.secrets.iter();
-        if secret.len() < SHORTEST || known.any(|known| known.forms[0] == secret) {
-            return;
-        }
-        if self.secrets.len() >= REMEMBERED
-            && self.secrets.remove(1).is_some_and(|old| old.has_parts)
-        {
-            // The others may have some of its parts.
-            let others = self.secrets.iter().filter(|known| known.has_parts);
-            self.parts = others.flat_map(|known| parts(&known.forms[0])).collect();
-        }
-        if has_parts {
-            self.parts.extend(parts(secret));
-        }
-        let forms = forms(secret);
-        self.secrets.push_back(KnownSecret { forms, has_parts });
-    }
-}
-
-/// Returns the first part of `text`, in lower case.
-fn as_part(text: &str) -> Option<[u8; PART]> {
-    let part = text.as_bytes().first_chunk::<PART>()?;
-    Some(part.map(|byte| byte.to_ascii_lowercase()))
-}
-
-fn parts(secret: &str) -> impl Iterator<Item = [u8; PART]> {
-    let starts = secret.char_indices().map(|(start, _)| start);
-    starts.filter_map(|start| as_part(secret.get(start..start + PART)?))
-}
-
-fn forms(secret: &str) -> Vec<String> {
-    let form: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-    let percent = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
-    let json = serde_json::Value::from(secret).to_string();
-    let json = json[1..json.len() - 1].to_owned();
-    let hex = secret.bytes().fold(String::new(), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    });
-    let mut forms = vec![secret.to_owned()];
-    for form in [
-        form.to_lowercase(),
-        percent.to_lowercase(),
-        form,
-        percent,
-        json,
-        STANDARD_NO_PAD.encode(secret),
-        URL_SAFE_NO_PAD.encode(secret),
-        hex.to_uppercase(),
-        hex,
-        // As a service may decode it once too often.
-        secret.replace('+', " "),
-        unescaped(secret),
-        unescaped(&unescaped(secret)),
-        // As a service may compare it.
-        secret.to_lowercase(),
-        secret.to_uppercase(),
-    ] {
-        if !forms.contains(&form) {
-            forms.push(form);
-        }
-    }
-    forms
-}
-
-/// Returns `text` with every secret of this run replaced by `…`. If escapes hide one, they are replaced as well.
-pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
-    let known = KNOWN.lock();
-    conceal_all(text, &[&known.credentials, &known.cursors])
-}
-
-/// Like [`conceal`], but only credentials: for results with paths and IDs, which may be equal to a cursor.
-pub(crate) fn conceal_credentials(text: &str) -> Cow<'_, str> {
-    conceal_all(text, &[&KNOWN.lock().credentials])
-}
-
-fn conceal_all<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
-    let concealed = at_any_depth(text, |text| without_forms(text, secrets));
-    match at_any_depth(&concealed, |text| without_parts(text, secrets)) {
-        Cow::Owned(concealed) => Cow::Owned(concealed),
-        Cow::Borrowed(_) => concealed,
-    }
-}
-
-/// Replaces secrets in a text, or else in a text that is quoted in it with escapes.
-fn at_any_depth(text: &str, replace: impl Fn(&str) -> Cow<'_, str>) -> Cow<'_, str> {
-    let concealed = replace(text);
-    let mut plain = concealed.clone();
-    for _ in 0..MAX_ESCAPES {
-        if !plain.contains(['\\', '%', '&']) {
-            break;
-        }
-        plain = Cow::Owned(unescaped(&plain));
-        if let Cow::Owned(concealed) = replace(&plain) {
-            return Cow::Owned(concealed);
-        }
-    }
-    concealed
-}
-
-/// Returns `text` with every form of these secrets replaced by `…`; borrowed if there is none.
-fn without_forms<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
-    let known = secrets.iter().flat_map(|list| &list.secrets);
-    let forms = known.flat_map(|known| &known.forms);
-    let mut forms: Vec<&String> = forms.filter(|form| text.contains(*form)).collect();
-    // The longest first: a secret may be part of another one, and the rest of that would remain.
-    forms.sort_unstable_by_key(|form| Reverse(form.len()));
-    let conceal = |text: Cow<'_, str>, form: &&String| Cow::Owned(text.replace(*form, "…"));
-    forms.iter().fold(Cow::Borrowed(text), conceal)
-}
-
-/// Returns `text` with every part of these secrets replaced by `…`; borrowed if there is none.
-fn without_parts<'t>(text: &'t str, secrets: &[&SecretList]) -> Cow<'t, str> {
-    let mut concealed = String::new();
-    let mut end = None;
-    for (start, _) in text.char_indices() {
-        let part = text.get(start..start + PART).and_then(as_part);
-        let is_secret = |part| secrets.iter().any(|list| list.parts.contains(&part));
-        if !part.is_some_and(is_secret) {
-            continue;
-        }
-        if end.is_none_or(|end| end < start) {
-            concealed.push_str(&text[end.unwrap_or(0)..start]);
-            concealed.push('…');
-        }
-        end = Some(start + PART);
-    }
-    match end {
-        Some(end) => Cow::Owned(concealed + &text[end..]),
-        None => Cow::Borrowed(text),
-    }
+/// Shortens text from outside for a message: one line, and at most 120 characters.
+pub(crate) fn brief(text: &str) -> String {
+    // Conceal first: part of a secret would not be recognised.
+    shortened(&conceal(text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::{MessageFormat, Terminal};
 
     #[test]
     fn secrets_are_concealed_in_any_case() {
@@ -264,6 +79,24 @@ mod tests {
             assert_eq!(conceal(&format!("it is {text}.")), "it is ….", "{text}");
         }
         assert_eq!(conceal("it is DEADBEEF-0123 and more"), "it is … and more");
+    }
+
+    #[test]
+    fn a_run_does_not_conceal_the_secrets_of_another() {
+        let [one, other] = [(); 2].map(|()| Terminal::captured(MessageFormat::Text));
+        let entered = one.enter();
+        let _secret = Secret::new("secret-of-a-run");
+        drop(entered);
+        let shown = |terminal: &Terminal| {
+            let terminal = terminal.clone();
+            let thread = std::thread::spawn(move || {
+                terminal.attach();
+                conceal("it is secret-of-a-run").into_owned()
+            });
+            thread.join().expect("no panic")
+        };
+        assert_eq!(shown(&one), "it is …", "on each of its threads");
+        assert_eq!(shown(&other), "it is secret-of-a-run");
     }
 
     #[test]
@@ -344,18 +177,6 @@ mod tests {
     }
 
     #[test]
-    fn credentials_outlive_thousands_of_cursors() {
-        let _token = Secret::new("a-token-in-use");
-        for number in 0..3 * REMEMBERED {
-            let _cursor = Secret::cursor(format!("cursor-{number:06}"));
-        }
-        assert!(KNOWN.lock().cursors.secrets.len() <= REMEMBERED);
-        assert_eq!(conceal("a-token-in-use"), "…");
-        let last = format!("cursor-{:06}", 3 * REMEMBERED - 1);
-        assert_eq!(conceal(&last), "…");
-    }
-
-    #[test]
     fn numbers_and_dates_are_no_secret_cursors() {
         for cursor in ["7500", "2026-05-09", "2026-05-09T06:00:00Z"] {
             assert_eq!(conceal(Secret::cursor(cursor).expose()), cursor);
@@ -381,55 +202,5 @@ mod tests {
     fn texts_of_four_bytes_are_concealed() {
         let _secrets = ["Z~q9", "Z~q"].map(Secret::new);
         assert_eq!(conceal("<Z~q9> <Z~q>"), "<…> <Z~q>");
-    }
-
-    #[test]
-    fn the_first_secret_and_the_latest_are_kept_once() {
-        let mut list = SecretList::new();
-        for number in 0..2 * REMEMBERED {
-            let secret = format!("secret-{number}");
-            list.remember(&secret, true);
-            list.remember(&secret, true);
-        }
-        let first = list.secrets.iter().map(|known| known.forms[0].as_str());
-        let latest = (REMEMBERED + 1..2 * REMEMBERED).map(|number| format!("secret-{number}"));
-        let expected = std::iter::once("secret-0".to_owned()).chain(latest);
-        assert!(first.eq(expected));
-    }
-
-    #[test]
-    fn a_secret_that_is_forgotten_leaves_the_parts_of_others() {
-        let mut list = SecretList::new();
-        list.remember("the-secret-itself", true);
-        list.remember("my-name:the-secret-itself", false);
-        for number in 0..2 * REMEMBERED {
-            list.remember(&format!("header.of.all-{number:03}"), true);
-        }
-        for (text, expected) in [
-            ("the-secret-i", "…"),
-            ("header.of.al", "…"),
-            (".of.all-511", ".of.all-511"),
-            ("r.of.all-511", "…"),
-            ("r.of.all-001", "r.of.all-001"),
-        ] {
-            assert_eq!(without_parts(text, &[&list]), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_secret_has_a_form_in_each_encoding() {
-        let expected = [
-            "a b/ü\"",
-            "a+b%2f%c3%bc%22",
-            "a%20b%2f%c3%bc%22",
-            "a+b%2F%C3%BC%22",
-            "a%20b%2F%C3%BC%22",
-            r#"a b/ü\""#,
-            "YSBiL8O8Ig",
-            "6120622FC3BC22",
-            "6120622fc3bc22",
-            "A B/Ü\"",
-        ];
-        assert_eq!(forms(expected[0]), expected);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The log and the panic hook have no argument for it, so each thread of a run keeps it.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use log::LevelFilter;
 use parking_lot::{Mutex, MutexGuard};
 #[cfg(unix)]
 use rustix::termios::{OptionalActions, Termios, tcsetattr};
+
+use super::secrets::KnownSecrets;
 
 thread_local! {
     static THREAD: Thread = const { Thread {
@@ -43,6 +46,7 @@ struct Shared {
     message_format: MessageFormat,
     started: Instant,
     state: Mutex<State>,
+    secrets: Mutex<KnownSecrets>,
     /// Collects what is written, instead of the streams of the process.
     captured: Option<[Arc<Mutex<Vec<u8>>>; 2]>,
 }
@@ -66,6 +70,7 @@ impl Default for Shared {
             message_format: MessageFormat::default(),
             started: Instant::now(),
             state: Mutex::default(),
+            secrets: Mutex::default(),
             captured: None,
         }
     }
@@ -208,10 +213,28 @@ impl Terminal {
     }
 }
 
-/// Returns the terminal of this thread. A thread that has none writes to the streams of the process.
+/// Returns the terminal of this thread. A thread that has none gets one with the streams of the process.
 pub(super) fn current() -> Terminal {
-    let current = with_thread(|thread| thread.terminal.borrow().clone());
-    current.flatten().unwrap_or_default()
+    let current = |thread: &Thread| {
+        let mut terminal = thread.terminal.borrow_mut();
+        terminal.get_or_insert_default().clone()
+    };
+    with_thread(current).unwrap_or_default()
+}
+
+/// Uses the secrets of this run.
+pub(crate) fn with_secrets<T>(work: impl FnOnce(&mut KnownSecrets) -> T) -> T {
+    work(&mut current().0.secrets.lock())
+}
+
+/// Returns `text` with every secret of this run replaced by `…`. If escapes hide one, they are replaced as well.
+pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
+    with_secrets(|known| known.conceal(text))
+}
+
+/// Like [`conceal`], but only credentials: for results with paths and IDs, which may be equal to a cursor.
+pub(crate) fn conceal_credentials(text: &str) -> Cow<'_, str> {
+    with_secrets(|known| known.conceal_credentials(text))
 }
 
 fn set_current(terminal: Option<Terminal>) -> Option<Terminal> {

@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::current::{MessageFormat, current};
+use super::current::{MessageFormat, conceal, current};
 use super::stderr::{ERROR, HINT};
 use super::stdout::print_styled;
 use crate::error::{self, Failure, Kind, Sent};
-use crate::secret::conceal;
 use crate::text;
 
 /// Why no command runs, and what is shown instead.

@@ -9,10 +9,9 @@ use log::{LevelFilter, Log, Metadata, Record};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::current::{Level, MessageFormat, Terminal, current};
+use super::current::{Level, MessageFormat, Terminal, conceal, conceal_credentials, current};
 use super::{progress, prompt};
 use crate::error::Failure;
-use crate::secret::{conceal, conceal_credentials};
 use crate::text::{escape_json, one_line};
 
 pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The folders and files of `src`, from the lowest layer to the highest.
 const LAYERS: [&str; 21] = [
-    "error", "secret", "text", "terminal", "batch", "client", "postgres", "storage", "fetch",
+    "error", "text", "terminal", "secret", "batch", "client", "postgres", "storage", "fetch",
     "formats", "pipeline", "archive", "analysis", "probe", "server", "config", "cli", "export",
     "verify", "commands", "fuzz",
 ];

@@ -3,7 +3,7 @@
 use super::condition::{Condition, Test};
 use super::wanted::Wanted;
 use crate::batch::{Batch, COLUMNS};
-use crate::text::brief;
+use crate::secret::brief;
 
 /// How many values of a condition to look for.
 const WANTED: usize = 16;

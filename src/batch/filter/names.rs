@@ -2,6 +2,7 @@
 
 use crate::batch::{COLUMNS, find_column};
 use crate::error::{Failure, Kind};
+use crate::secret;
 use crate::text;
 
 /// Returns the column called `name`, or an error that lists all fields.
@@ -12,7 +13,7 @@ pub(super) fn field(name: &str) -> Result<usize, Failure> {
             Some(nearest) => format!("did you mean `{nearest}`? available fields: {names}"),
             None => format!("available fields: {names}"),
         };
-        let name = text::brief(name);
+        let name = secret::brief(name);
         Failure::new(Kind::Usage, format!("there is no field `{name}`")).hint(hint)
     })
 }

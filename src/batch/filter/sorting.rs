@@ -5,7 +5,7 @@ use crate::batch::decimal;
 use crate::batch::timestamp::Timestamp;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType};
 use crate::error::{self, Failure};
-use crate::text;
+use crate::secret;
 
 /// The order of `--sort`: several keys, the most important first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl SortKey {
     /// Parses `FIELD`, `FIELD:asc` or `FIELD:desc`, one of the `words` of the flag.
     fn parse(word: &str, words: &str) -> Result<Self, Failure> {
         let usage = |why: &str| {
-            let message = format!("`--sort {}`: {why}", text::brief(words));
+            let message = format!("`--sort {}`: {why}", secret::brief(words));
             Failure::new(error::Kind::Usage, message)
         };
         let (name, direction) = word.split_once(':').unwrap_or((word, "asc"));
@@ -67,7 +67,7 @@ impl SortKey {
             "asc" => false,
             "desc" => true,
             _ => {
-                let direction = text::brief(direction);
+                let direction = secret::brief(direction);
                 return Err(
                     usage(&format!("unknown direction `{direction}`")).hint(format!(
                         "write `{name}`, or `{name}:desc` for the largest first"

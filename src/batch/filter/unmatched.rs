@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use super::condition::{Condition, Test};
 use super::wanted::Wanted;
 use crate::batch::{Batch, COLUMNS, FieldType};
-use crate::text::{brief, thousands};
+use crate::secret::brief;
+use crate::text::thousands;
 
 /// How many values to name for each condition.
 const NAMED: usize = 3;

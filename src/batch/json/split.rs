@@ -17,7 +17,7 @@ use super::scan::{BatchScanner, GeneralIndex, Index};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::indexed::offsets;
 use crate::batch::{Batch, unquote};
-use crate::text::brief;
+use crate::secret::brief;
 
 /// Maximum nesting of a value, as in `serde_json`.
 const DEPTH_LIMIT: usize = 127;

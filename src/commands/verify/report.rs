@@ -11,6 +11,7 @@ use crate::batch::digest::SetDigest;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, columns_of_bits};
 use crate::error::{Failure, Kind};
 use crate::formats::record::EmbeddedDigest;
+use crate::secret;
 use crate::terminal::{self, MessageFormat};
 use crate::text;
 use crate::verify::{self, Comparison, Differences, FileScan, NameList, Scope};
@@ -558,7 +559,11 @@ fn batches(count: u64) -> String {
 }
 
 fn changed_line(change: &verify::BatchDifference) -> String {
-    format!("{}: {}", text::brief(&change.id), change.names().join(", "))
+    format!(
+        "{}: {}",
+        secret::brief(&change.id),
+        change.names().join(", ")
+    )
 }
 
 /// Adds a list of batches, if there are any.

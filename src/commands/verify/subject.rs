@@ -6,6 +6,7 @@ use crate::batch::ALL_COLUMNS;
 use crate::batch::digest;
 use crate::error::Failure;
 use crate::formats::record::Schema;
+use crate::secret;
 use crate::terminal;
 use crate::text;
 use crate::verify::{self, FileScan, Ledger, RecordSource, Scope};
@@ -66,7 +67,7 @@ pub(super) fn note_unknown_columns(name: &str, columns: &[String]) {
 }
 
 pub(super) fn brief_list(names: &[String]) -> String {
-    text::join(names.iter().map(|name| text::brief(name)), ", ")
+    text::join(names.iter().map(|name| secret::brief(name)), ", ")
 }
 
 /// Warns of oddities in a file that are not a reason to refuse it.

@@ -9,8 +9,8 @@ use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType, Timestamp
 use crate::error::Failure;
 use crate::formats::json::object::Objects;
 use crate::formats::{BatchWriter, ExportOutcome, Finished, WriterOptions, WriterReport};
+use crate::secret;
 use crate::storage::EncodedOutput;
-use crate::text;
 
 /// The name of the only stream.
 const STREAM: &str = "batches";
@@ -169,7 +169,7 @@ impl SingerState {
             other => {
                 let message = format!(
                     "`{name}` is a state with the replication key {}, not `{key}`",
-                    text::brief(&other.to_string())
+                    secret::brief(&other.to_string())
                 );
                 let hint = "it may be from another tap; for a first run, pass an empty file";
                 return Err(Failure::usage(message, hint));

@@ -43,7 +43,7 @@ use crate::formats::record::{
     EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
 };
 use crate::formats::summary::CropSummary;
-use crate::text::brief;
+use crate::secret::brief;
 use cell_value::{CellValue, SharedTexts, text, unescape, wrong_type};
 use links::Links;
 use markup::cells_at;

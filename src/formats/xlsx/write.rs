@@ -34,9 +34,9 @@ use crate::error::{self, Failure};
 use crate::formats::{
     BatchWriter, ExportInfo, ExportOutcome, Finished, LeftOut, WriterOptions, WriterReport,
 };
+use crate::secret;
 use crate::storage::EncodedOutput;
 use crate::terminal;
-use crate::text;
 use cell::{Cell, cell};
 use rows::{EndedSheet, SheetRows};
 use styles::{CellStyles, HEADER_HEIGHT, Widths, header_format, prepare_printing};
@@ -140,7 +140,7 @@ impl Xlsx {
 
     fn refused(batch: &Batch, why: &str) -> Failure {
         let id = batch.id();
-        let message = format!("batch `{}`: {why}", text::brief(&id));
+        let message = format!("batch `{}`: {why}", secret::brief(&id));
         let hint =
             "leave the field out with `--fields`, or write json or csv, which keep everything";
         Failure::new(error::Kind::Protocol, message).hint(hint)

@@ -13,7 +13,7 @@ use super::address::{ObjectAddress, Provider};
 use crate::client::causes::{TlsProblem, root};
 use crate::client::retry::{RetryHint, retry_after, service_clock};
 use crate::error::{Failure, Kind, Sent};
-use crate::text;
+use crate::secret;
 
 /// Stores reject requests if the clocks differ by more than this.
 const SKEW: Duration = Duration::from_secs(5 * 60);
@@ -195,7 +195,7 @@ impl StoreError {
             let line = message.lines().next().unwrap_or_default();
             text = format!("{text}: {}", line.trim_end_matches('.'));
         }
-        text::brief(&text)
+        secret::brief(&text)
     }
 
     /// Returns the name of the request, such as ``PUT `s3://bucket/key` ``.

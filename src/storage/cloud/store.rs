@@ -24,7 +24,7 @@ use crate::client::certificates::{extra_roots, lacks_authorities, no_authorities
 use crate::client::retry::RetryPolicy;
 use crate::client::{BaseUrl, ClientOptions, wait};
 use crate::error::{Failure, Kind};
-use crate::text;
+use crate::secret;
 
 /// The operations needed of a store.
 pub(super) trait StoreClient: ObjectStore + MultipartStore {}
@@ -254,7 +254,7 @@ fn open(address: &ObjectAddress, state: &CloudState) -> Result<Opened, Failure> 
         }
         let message = format!("the settings for `{address}` are not valid");
         let hint = "check the environment variables of the cloud: AWS_…, GOOGLE_… or AZURE_…";
-        Failure::usage(message, hint).caused_by(anyhow::anyhow!(text::brief(&error.to_string())))
+        Failure::usage(message, hint).caused_by(anyhow::anyhow!(secret::brief(&error.to_string())))
     })
 }
 

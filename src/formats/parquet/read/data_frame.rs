@@ -11,7 +11,7 @@ use super::logical_type::ColumnType;
 use super::thrift::broken;
 use crate::batch::find_column;
 use crate::formats::record::ReadError;
-use crate::text::brief;
+use crate::secret::brief;
 
 const PANDAS: &str = "pandas";
 /// Marks a column that programs show in a type of their own.

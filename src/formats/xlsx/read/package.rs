@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::cell_value::SharedTexts;
 use super::number_formats::NumberFormats;
 use super::part::{PackagePart, Relation, SheetEntry};
-use crate::text::brief;
+use crate::secret::brief;
 
 /// All parts, by their names in lower case.
 #[derive(Debug, Default)]

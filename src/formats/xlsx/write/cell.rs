@@ -8,7 +8,7 @@ use super::web_address::WebAddresses;
 use super::xml::{escape, has_foreign};
 use crate::batch::{ANALYSIS_LINK, Batch, COLUMNS, Column, FieldType, exact_float};
 use crate::formats::xlsx::excel_date::{ExcelDate, excel_date};
-use crate::text;
+use crate::secret;
 
 /// The longest text of a cell, in UTF-16 units.
 const TEXT_LENGTH: usize = 32_767;
@@ -163,7 +163,7 @@ fn number<'a>(name: &str, text: Cow<'a, str>) -> Result<Number<'a>, String> {
         Some(value) => Ok(Number { value, text }),
         None => Err(format!(
             "`{name}` is {}, which a spreadsheet cannot keep exactly",
-            text::brief(&text)
+            secret::brief(&text)
         )),
     }
 }
