@@ -14,32 +14,26 @@ use crate::secret::Secret;
 pub(crate) struct ClientOptions {
     pub(crate) api: Api,
     pub(crate) parallel: u32,
-    pub(crate) retries: u32,
-    pub(crate) retry_wait: Duration,
+    pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Duration,
     pub(crate) ca_cert: Option<CertificateFile>,
     pub(crate) allow_http: bool,
 }
 
+#[cfg(test)]
 impl ClientOptions {
     /// One worker, no retries.
-    #[cfg(test)]
     pub(crate) fn for_tests() -> Self {
         Self {
             api: Api::V2,
             parallel: 1,
-            retries: 0,
-            retry_wait: Duration::ZERO,
+            retry: RetryPolicy {
+                retries: 0,
+                wait: Duration::ZERO,
+            },
             timeout: Duration::from_secs(20),
             ca_cert: None,
             allow_http: false,
-        }
-    }
-
-    pub(crate) fn retry_policy(&self) -> RetryPolicy {
-        RetryPolicy {
-            retries: self.retries,
-            wait: self.retry_wait,
         }
     }
 }

@@ -75,16 +75,12 @@ pub(crate) struct Http {
     proxy: Option<ProxyServer>,
     base_url: BaseUrl,
     timeout: Duration,
-    stats: Arc<Stats>,
+    pub(super) stats: Arc<Stats>,
     pub(super) buffers: Arc<Buffers>,
 }
 
 impl Http {
-    pub(super) fn new(
-        base_url: &BaseUrl,
-        options: &ClientOptions,
-        stats: Arc<Stats>,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(base_url: &BaseUrl, options: &ClientOptions) -> Result<Self, Failure> {
         install_crypto();
         let timeout = options.timeout;
         let mut builder = Client::builder()
@@ -131,7 +127,7 @@ impl Http {
             proxy,
             base_url: base_url.clone(),
             timeout,
-            stats,
+            stats: Arc::default(),
             buffers: Arc::default(),
         })
     }

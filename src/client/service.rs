@@ -12,6 +12,7 @@ use super::body::Buffers;
 use super::error::ServiceError;
 use super::options::{ClientOptions, Credentials, Version};
 use super::request::{Http, Request, Response};
+use super::retry::RetryPolicy;
 use crate::batch::json::split::ParseError;
 use crate::batch::range::{Range, written};
 use crate::error::Failure;
@@ -53,15 +54,12 @@ impl PageRequest {
 
 pub(crate) struct Service {
     http: Http,
+    pub(crate) retry: RetryPolicy,
     pub(crate) credentials: Credentials,
 }
 
 impl Service {
-    pub(crate) fn new(
-        credentials: Credentials,
-        options: &ClientOptions,
-        stats: Arc<Stats>,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn new(credentials: Credentials, options: &ClientOptions) -> Result<Self, Failure> {
         let Credentials {
             client_id,
             client_secret,
@@ -69,9 +67,15 @@ impl Service {
         } = &credentials;
         client_secret.conceal_pair(client_id);
         Ok(Self {
-            http: Http::new(&credentials.base_url, options, stats)?,
+            http: Http::new(&credentials.base_url, options)?,
+            retry: options.retry,
             credentials,
         })
+    }
+
+    /// What its requests count.
+    pub(crate) fn stats(&self) -> &Arc<Stats> {
+        &self.http.stats
     }
 
     /// Buffers for response bodies, to be recycled after use.

@@ -10,15 +10,11 @@ use super::error::ServiceError;
 use super::limiter::{ConcurrencyLimiter, Permit};
 use super::options::Version;
 use super::request::Response;
-use super::retry::RetryPolicy;
 use super::service::{PageRequest, Service};
 use crate::secret::Secret;
-use crate::terminal::Stats;
 
 pub(crate) struct Session {
     pub(crate) service: Arc<Service>,
-    policy: RetryPolicy,
-    pub(crate) stats: Arc<Stats>,
     pub(crate) limiter: Arc<ConcurrencyLimiter>,
     /// The current token. Locked during a token request, so that concurrent workers send only one.
     token: Mutex<Option<Token>>,
@@ -39,16 +35,9 @@ struct Token {
 
 impl Session {
     /// Sends at most `workers` requests at a time.
-    pub(crate) fn new(
-        service: Arc<Service>,
-        policy: RetryPolicy,
-        stats: Arc<Stats>,
-        workers: usize,
-    ) -> Self {
+    pub(crate) fn new(service: Arc<Service>, workers: usize) -> Self {
         Self {
             service,
-            policy,
-            stats,
             limiter: Arc::new(ConcurrencyLimiter::new(workers)),
             token: Mutex::new(None),
             has_worked: AtomicBool::new(false),
@@ -76,7 +65,8 @@ impl Session {
             let (response, permit) = self.send(request, number).await?;
             read(response, permit).await
         };
-        self.policy.retry(&self.stats, attempt).await
+        let service = &self.service;
+        service.retry.retry(service.stats(), attempt).await
     }
 
     /// Sends `request` once, or again if its token was refused.
@@ -187,7 +177,7 @@ impl Session {
     }
 
     fn note_renewal(&self, why: &str) {
-        self.stats.renewals.add(1);
+        self.service.stats().renewals.add(1);
         log::info!("requesting a new token: {why}");
     }
 
@@ -204,7 +194,8 @@ impl Session {
                     .and_then(|lifetime| renew_at(requested_at, lifetime)),
             })
         };
-        self.policy.retry(&self.stats, attempt).await
+        let service = &self.service;
+        service.retry.retry(service.stats(), attempt).await
     }
 }
 
@@ -273,20 +264,17 @@ mod tests {
                     stream.write_all(response.as_bytes()).expect("a client");
                 }
             });
-            let options = ClientOptions {
-                retries,
-                ..ClientOptions::for_tests()
-            };
+            let mut options = ClientOptions::for_tests();
+            options.retry.retries = retries;
             let credentials = Credentials {
                 base_url: BaseUrl::parse(&format!("http://{address}"), true).expect("a URL"),
                 client_id: "me".to_owned(),
                 client_secret: Secret::new("scripted-secret"),
             };
-            let stats = Arc::new(Stats::default());
-            let service = Service::new(credentials, &options, Arc::clone(&stats));
+            let service = Service::new(credentials, &options);
             let service = Arc::new(service.expect("a client"));
             Self {
-                session: Session::new(service, options.retry_policy(), stats, workers),
+                session: Session::new(service, workers),
                 requests,
                 reads: AtomicU32::new(0),
             }
@@ -392,7 +380,7 @@ mod tests {
                 assert_eq!(attempts, expected, "{responses}");
             }
             assert_eq!(service.requests(), requests, "{responses}");
-            assert_eq!(service.session.stats.renewals.get(), renewals);
+            assert_eq!(service.session.service.stats().renewals.get(), renewals);
             assert_eq!(service.session.limiter.allowed(), allowed);
         }
     }
@@ -433,7 +421,7 @@ mod tests {
                 assert_eq!(service.request(0).await.expect("a page"), 1);
             });
             assert_eq!(service.requests(), requests);
-            assert_eq!(service.session.stats.renewals.get(), 0);
+            assert_eq!(service.session.service.stats().renewals.get(), 0);
         }
     }
 
@@ -449,7 +437,7 @@ mod tests {
         });
         let expected = "auth, batches a, auth, batches b, auth, batches c, batches b";
         assert_eq!(service.requests(), expected, "the others keep theirs");
-        assert_eq!(service.session.stats.renewals.get(), 2);
+        assert_eq!(service.session.service.stats().renewals.get(), 2);
     }
 
     #[test]
@@ -473,7 +461,7 @@ mod tests {
             service.request(0).await.expect("a page");
         });
         assert_eq!(service.requests(), "auth, batches b");
-        assert_eq!(service.session.stats.renewals.get(), 1);
+        assert_eq!(service.session.service.stats().renewals.get(), 1);
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl BatchSource {
         }
         let service = ServiceSource::open(context)?;
         Ok(Self {
-            stats: service.stats.clone(),
+            stats: service.service.stats().clone(),
             origin: BatchOrigin::Service(Box::new(service)),
         })
     }
@@ -70,7 +70,7 @@ impl BatchSource {
         }
         let credentials = settings.credentials(&options)?;
         let name = credentials.base_url.to_string();
-        Service::new(credentials, &options, Arc::default())?;
+        Service::new(credentials, &options)?;
         Ok((name, Some(options.api)))
     }
 
@@ -306,7 +306,6 @@ impl BatchPages<'_> {
 pub(super) struct ServiceSource {
     pub(super) service: Arc<Service>,
     pub(super) options: ClientOptions,
-    pub(super) stats: Arc<Stats>,
     /// Stops the sandbox when dropped.
     _sandbox: Option<oneshot::Sender<()>>,
 }
@@ -341,12 +340,10 @@ impl ServiceSource {
 
     /// Prepares to send requests with these credentials.
     pub(super) fn with(credentials: Credentials, options: ClientOptions) -> Result<Self, Failure> {
-        let stats = Arc::new(Stats::default());
-        let service = Arc::new(Service::new(credentials, &options, Arc::clone(&stats))?);
+        let service = Arc::new(Service::new(credentials, &options)?);
         Ok(Self {
             service,
             options,
-            stats,
             _sandbox: None,
         })
     }
@@ -365,8 +362,7 @@ impl ServiceSource {
 
     /// Prepares to fetch `range`.
     pub(super) fn pages(&self, options: FetchOptions, range: Range) -> Pages {
-        let (service, stats) = (self.service.clone(), self.stats.clone());
-        Pages::new(service, self.options.retry_policy(), stats, options, range)
+        Pages::new(self.service.clone(), options, range)
     }
 }
 

@@ -12,6 +12,7 @@ use super::table;
 use crate::analysis::Targets;
 use crate::batch::Zone;
 use crate::client::certificates::CertificateFile;
+use crate::client::retry::RetryPolicy;
 use crate::client::{Api, BaseUrl, ClientOptions, Credentials};
 use crate::error::Failure;
 use crate::secret::Secret;
@@ -160,8 +161,10 @@ impl Settings {
         Ok(ClientOptions {
             api: self.api.value,
             parallel: self.parallel.value,
-            retries: self.retries.value,
-            retry_wait: self.retry_wait.value,
+            retry: RetryPolicy {
+                retries: self.retries.value,
+                wait: self.retry_wait.value,
+            },
             timeout: self.timeout.value,
             ca_cert: self.ca_cert.as_ref().map(|setting| CertificateFile {
                 path: setting.value.clone(),
@@ -452,8 +455,8 @@ mod tests {
         ] {
             let options = settings.client_options().expect("options");
             assert_eq!(options.api, Api::V1);
-            assert_eq!((options.parallel, options.retries), (9, 8));
-            assert_eq!(options.retry_wait, Duration::from_secs(7));
+            assert_eq!((options.parallel, options.retry.retries), (9, 8));
+            assert_eq!(options.retry.wait, Duration::from_secs(7));
             assert_eq!(options.timeout, Duration::from_secs(6));
             let ca_cert = options.ca_cert.map(|file| file.path);
             assert_eq!(ca_cert.as_deref(), Some(Path::new("ca.pem")));

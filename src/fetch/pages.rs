@@ -5,10 +5,8 @@ use std::sync::atomic::Ordering;
 
 use crate::batch::range::Range;
 use crate::client::Api;
-use crate::client::retry::RetryPolicy;
 use crate::client::{Service, ServiceError, Session, Version};
 use crate::error::Failure;
-use crate::terminal::Stats;
 
 use super::decode::{DataIssues, DecodedPage};
 use super::planner::WindowPlanner;
@@ -95,19 +93,13 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    pub(crate) fn new(
-        service: Arc<Service>,
-        policy: RetryPolicy,
-        stats: Arc<Stats>,
-        options: FetchOptions,
-        range: Range,
-    ) -> Self {
+    pub(crate) fn new(service: Arc<Service>, options: FetchOptions, range: Range) -> Self {
         let workers = match options.order {
             PageOrder::Lazy => 1,
             _ => options.workers,
         };
         let options = FetchOptions { workers, ..options };
-        let client = Session::new(service, policy, stats, workers);
+        let client = Session::new(service, workers);
         let session = FetchSession::new(client, options.lenient);
         Self::with(Arc::new(session), options, range)
     }
@@ -203,15 +195,12 @@ impl Pages {
     fn count(&mut self, decoded: DecodedPage, is_window: bool) -> Page {
         let page = decoded.page;
         self.space = decoded.space;
-        self.session
-            .client
-            .stats
-            .pages
-            .add(u64::from(!page.is_continued));
+        let stats = self.session.client.service.stats();
+        stats.pages.add(u64::from(!page.is_continued));
         self.returned += page.batches.len() as u64;
         self.refetched += decoded.refetched;
         if let Some(share) = self.progress.add(&page) {
-            self.session.client.stats.set_share(share);
+            stats.set_share(share);
         }
         if (is_window || self.is_v1()) && !self.first_page.is_empty() {
             for digest in &page.digests {

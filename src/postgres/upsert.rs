@@ -71,7 +71,7 @@ impl CopyLoader {
         let address = address.clone();
         let connector = Arc::new(Connector { address, options });
         let layout = Layout::new(fields, lenient);
-        let upsert = wait(with_retries(connector.options.retry_policy(), async || {
+        let upsert = wait(with_retries(connector.options.retry, async || {
             Upsert::rehearse(&connector, layout.clone()).await
         }))?;
         Ok(Self {
@@ -92,7 +92,7 @@ impl CopyLoader {
         is_committing: &AtomicBool,
     ) -> Result<(UpsertCounts, u64), Failure> {
         let (connector, rows) = (&self.connector, &mut self.rows);
-        let written = wait(with_retries(connector.options.retry_policy(), async || {
+        let written = wait(with_retries(connector.options.retry, async || {
             self.upsert.attempt(connector, rows, is_committing).await
         }));
         let counts = written.map_err(|failure| {
@@ -510,7 +510,7 @@ async fn commit_outcome(
 ) -> Result<CommitOutcome, Failure> {
     let doing = "ask for the result of the last transaction";
     let begun = Instant::now();
-    with_retries(connector.options.retry_policy(), async || {
+    with_retries(connector.options.retry, async || {
         let session = connector.connect().await?;
         let server: String = session.value(doing, SERVER_START, &[]).await?;
         if server != *started {

@@ -10,7 +10,6 @@ use super::topic::{Topic, TopicAnswer};
 use crate::client::retry::RetryPolicy;
 use crate::client::{BothVersions, Fault, Service, ServiceError, Version};
 use crate::secret::Secret;
-use crate::terminal::Stats;
 
 /// The maximum number of requests of a probe, including retries.
 const MAX_REQUESTS: u64 = 60;
@@ -58,8 +57,6 @@ impl MissingVersion {
 /// Sends requests and keeps the tokens.
 pub(crate) struct Prober {
     service: Arc<Service>,
-    policy: RetryPolicy,
-    stats: Arc<Stats>,
     /// The number of requests before the probe.
     before: u64,
     missing: BothVersions<Option<MissingVersion>>,
@@ -80,15 +77,11 @@ pub(crate) struct Prober {
 impl Prober {
     pub(crate) fn new(
         service: &Arc<Service>,
-        policy: RetryPolicy,
-        stats: &Arc<Stats>,
         missing: BothVersions<Option<MissingVersion>>,
     ) -> Self {
         Self {
             service: Arc::clone(service),
-            policy,
-            stats: Arc::clone(stats),
-            before: stats.requests.get(),
+            before: service.stats().requests.get(),
             missing,
             current: BothVersions::default(),
             gone: None,
@@ -103,7 +96,7 @@ impl Prober {
 
     /// Returns the number of requests sent.
     pub(crate) fn requests(&self) -> u64 {
-        self.stats.requests.get() - self.before
+        self.service.stats().requests.get() - self.before
     }
 
     /// Checks whether a request to `version` makes sense. The error is the reason why not.
@@ -201,14 +194,14 @@ impl Prober {
             Bearer::Missing => None,
             Bearer::Bad => Some(Secret::new("no-token-of-this-service")),
         };
-        let retries = self.policy.retries;
+        let retries = self.service.retry.retries;
         let policy = RetryPolicy {
             retries: if request.is_bad {
                 retries.min(MAX_BAD_RETRIES)
             } else {
                 retries
             },
-            ..self.policy
+            ..self.service.retry
         };
         let (prober, token) = (&*self, token.as_ref());
         let attempt = |number| async move {
@@ -217,7 +210,7 @@ impl Prober {
                 Err(error) => Ok(Err(error)),
             }
         };
-        match policy.retry(&self.stats, attempt).await {
+        match policy.retry(self.service.stats(), attempt).await {
             Ok(listing) => {
                 let listing = listing?;
                 self.lost_in_a_row = 0;
@@ -307,7 +300,8 @@ impl Prober {
                 Err(error) => Ok(Err(error)),
             }
         };
-        let error = match self.policy.retry(&self.stats, attempt).await {
+        let service = &self.service;
+        let error = match service.retry.retry(service.stats(), attempt).await {
             Ok(token) => {
                 let token = token?;
                 if let Some(older) = &self.current[version.other()] {

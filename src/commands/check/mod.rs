@@ -115,8 +115,7 @@ async fn probe(
     results: &mut CheckResults,
 ) -> anyhow::Result<()> {
     results.begin_probe()?;
-    let policy = source.options.retry_policy();
-    let mut prober = Prober::new(&source.service, policy, &source.stats, missing);
+    let mut prober = Prober::new(&source.service, missing);
     probe::run(&mut prober, |answer| results.add_answer(&answer)).await?;
     results.end_probe(prober.requests())
 }
@@ -206,8 +205,8 @@ impl VersionCheck<'_> {
                 }
             }
         };
-        let policy = self.source.options.retry_policy();
-        policy.retry(&self.source.stats, attempt).await?
+        let service = &self.source.service;
+        service.retry.retry(service.stats(), attempt).await?
     }
 
     /// Reports that a step of `version` failed, unless an export does not depend on it.

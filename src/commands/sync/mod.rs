@@ -99,9 +99,10 @@ async fn update_archive(
         ..source.fetch_options()
     };
     let pages = source.pages(options, Range::default());
-    let progress = ProgressLine::start(args.progress, false, &source.stats);
+    let stats = source.service.stats();
+    let progress = ProgressLine::start(args.progress, false, stats);
     let owner = owner(&source, args);
-    let ran = sync::run(&archive, &owner, pages, request, &source.stats, stop).await;
+    let ran = sync::run(&archive, &owner, pages, request, stats, stop).await;
     drop(progress);
     note_earlier_start(&archive, request);
     let gaps = gaps(&archive);
@@ -113,7 +114,7 @@ async fn update_archive(
     }
     let report = ran?;
     print_warnings(&report, args.lenient);
-    let requests = count(source.stats.requests.get(), "request", "requests");
+    let requests = count(stats.requests.get(), "request", "requests");
     let SyncReport {
         run,
         failure,
@@ -139,7 +140,7 @@ async fn update_archive(
         version.unwrap_or_default(),
         args.archive.display(),
     );
-    let result = result(&run, source.stats.requests.get(), &args.archive);
+    let result = result(&run, stats.requests.get(), &args.archive);
     terminal::finish(Some(&terminal::timed(&conclusion)), &result, None);
     Ok(())
 }

@@ -12,7 +12,6 @@ use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Session, Versi
 use crate::error::Kind;
 use crate::secret::Secret;
 use crate::server::{self, ExpectedCredentials, ServerOptions, faults::Faults};
-use crate::terminal::Stats;
 
 fn range(start: i64) -> Range {
     Range::between(Some(start), Some(start + 1))
@@ -220,9 +219,8 @@ fn walk() -> Walk {
         client_secret: Secret::new(secret),
     };
     let options = ClientOptions::for_tests();
-    let stats = Arc::new(Stats::default());
-    let service = Service::new(credentials, &options, Arc::clone(&stats)).expect("a client");
-    let client = Session::new(Arc::new(service), options.retry_policy(), stats, 1);
+    let service = Service::new(credentials, &options).expect("a client");
+    let client = Session::new(Arc::new(service), 1);
     let options = WalkOptions {
         session: Arc::new(FetchSession::new(client, false)),
         range: Range::default(),

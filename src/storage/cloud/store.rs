@@ -100,7 +100,7 @@ impl Cloud {
         })?;
         let bucket = Bucket {
             store,
-            policy: state.options.retry_policy(),
+            policy: state.options.retry,
             uploads: uploads.map(Arc::new),
             runtime,
         };
@@ -313,7 +313,7 @@ impl Cloud {
         let state = cloud.state().expect("the state");
         let bucket = Bucket {
             store,
-            policy: state.options.retry_policy(),
+            policy: state.options.retry,
             uploads: None,
             runtime,
         };
