@@ -2,8 +2,8 @@
 
 use chrono::Utc;
 
-use crate::batch::Batch;
 use crate::batch::Page;
+use crate::batch::page::PageSpan;
 use crate::batch::range::Range;
 
 /// The progress through a range.
@@ -27,9 +27,11 @@ impl Progress {
 
     /// Adds a page; returns the fraction of the range that is done, from 0 to 1.
     pub(super) fn add(&mut self, page: &Page) -> Option<f64> {
-        let second = |batch: &Batch| Some(batch.created()?.second);
-        let begins = page.batches.first().and_then(second)?;
-        let ends = page.batches.last().and_then(second)?;
+        let PageSpan {
+            first: begins,
+            last: ends,
+            ..
+        } = page.span()?;
         let (first, last, reached) = match self.position {
             Some(position) => position,
             None => self.guess_ends(begins, ends)?,
@@ -70,6 +72,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Batch;
 
     fn page(seconds: &[i64]) -> Page {
         let mut page = Page::for_tests();
