@@ -18,7 +18,6 @@ mod room;
 mod window;
 
 // One window: its pages, one after another, in each version.
-mod step;
 mod v1;
 mod v1_sample;
 mod v2;

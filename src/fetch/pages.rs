@@ -11,12 +11,11 @@ use crate::error::Failure;
 use super::decode::{DataIssues, DecodedPage};
 use super::planner::WindowPlanner;
 use super::progress::Progress;
-use super::queue::{First, WindowQueue};
+use super::queue::{First, Walk, WindowQueue};
 use super::repeats::RepeatGuard;
 use super::room::Space;
-use super::session::{FetchSession, WalkOptions};
-use super::step::{WalkStep, WindowEnd};
-use super::walk::Walk;
+use super::session::FetchSession;
+use super::walk::{WalkOptions, WalkStep, WindowEnd};
 use super::window::{FetchedWindow, ROOM, WalkMode};
 use crate::batch::Page;
 use crate::batch::page::FirstPageIds;
@@ -68,7 +67,6 @@ pub(crate) struct Pages {
     range: Range,
     /// The version in use; `None` until it is known.
     pub(crate) version: Option<Version>,
-    started: bool,
     queue: WindowQueue,
     /// The space of the page returned last, which is still in use.
     space: Option<Space>,
@@ -105,7 +103,7 @@ impl Pages {
     }
 
     fn with(session: Arc<FetchSession>, options: FetchOptions, range: Range) -> Self {
-        Self {
+        let mut pages = Self {
             session,
             options,
             range,
@@ -114,7 +112,6 @@ impl Pages {
                 Api::V1 => Some(Version::V1),
                 Api::V2 => Some(Version::V2),
             },
-            started: false,
             queue: WindowQueue::new(ROOM * options.workers, options.order == PageOrder::Lazy),
             space: None,
             planner: None,
@@ -127,7 +124,9 @@ impl Pages {
             issues: DataIssues::default(),
             fetched: Vec::new(),
             restarts: 0,
-        }
+        };
+        pages.queue.push(range, pages.whole_mode());
+        pages
     }
 
     /// Prepares to fetch another range, and keeps what is known about the service.
@@ -153,11 +152,7 @@ impl Pages {
 
     /// Returns the next page, or `None` after the last one.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>, Failure> {
-        if !self.started {
-            self.started = true;
-            self.choose_version().await?;
-            self.queue.push(self.range, self.whole_mode());
-        }
+        self.choose_version().await?;
         self.space = None;
         loop {
             while let Some(step) = self.queue.try_step() {
@@ -286,7 +281,7 @@ impl Pages {
     /// Starts windows, up to the allowed number.
     fn fill(&mut self) {
         // The first window must always run: the others may be waiting for it.
-        while self.queue.running < self.max_running() || self.queue.waits_for_first() {
+        while self.queue.running() < self.max_running() || self.queue.waits_for_first() {
             if self.start() {
                 continue;
             }

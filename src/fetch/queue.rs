@@ -12,11 +12,13 @@ use tokio::task::JoinSet;
 
 use super::decode::{DataIssues, DecodedPage};
 use super::room::Room;
-use super::step::WalkStep;
-use super::walk::Walk;
-use super::window::{FetchedWindow, WalkMode};
+use super::v1::{V1Seconds, V1Walk};
+use super::v2::V2Walk;
+use super::walk::{WalkOptions, WalkStep, WindowEnd};
+use super::window::{self, FetchedWindow, WalkMode, WindowHint};
 use crate::batch::page::WalkId;
 use crate::batch::range::Range;
+use crate::client::Version;
 use crate::error::Failure;
 
 /// Maximum number of steps in the channel. They are bounded by the room as well.
@@ -29,7 +31,6 @@ pub(super) struct WindowQueue {
     steps: (mpsc::Sender<QueuedStep>, mpsc::Receiver<QueuedStep>),
     room: Arc<Room>,
     last_number: u64,
-    pub(super) running: usize,
     /// The window that could not be fetched.
     pub(super) failed: Option<Range>,
     /// Whether to walk only while the caller waits for a page.
@@ -94,7 +95,6 @@ impl WindowQueue {
             steps: mpsc::channel(MAX_STEPS),
             room: Arc::new(Room::new(room)),
             last_number: 0,
-            running: 0,
             failed: None,
             is_lazy,
         }
@@ -104,7 +104,6 @@ impl WindowQueue {
     pub(super) fn clear(&mut self) {
         self.tasks.abort_all();
         self.windows.clear();
-        self.running = 0;
     }
 
     /// Totals of the first window, up to the page taken last; `None` if its batches will be received again.
@@ -115,6 +114,12 @@ impl WindowQueue {
 
     pub(super) fn len(&self) -> usize {
         self.windows.len()
+    }
+
+    /// Returns how many windows are being walked.
+    pub(super) fn running(&self) -> usize {
+        let is_running = |queued: &&QueuedWindow| queued.is_started && queued.end.is_none();
+        self.windows.iter().filter(is_running).count()
     }
 
     /// Returns whether the first window has not been started yet.
@@ -173,7 +178,6 @@ impl WindowQueue {
         };
         let walk = new_walk(queued.fetched.window, queued.mode);
         queued.is_started = true;
-        self.running += 1;
         if self.is_lazy {
             queued.walk = Some(walk);
         } else {
@@ -229,9 +233,7 @@ impl WindowQueue {
         let queued = self.window(number)?;
         queued.walk = None;
         queued.end = Some(end);
-        let ended = (queued.fetched.window, queued.received);
-        self.running -= 1;
-        Some(ended)
+        Some((queued.fetched.window, queued.received))
     }
 
     /// Adds windows that follow the one with this number.
@@ -268,6 +270,40 @@ impl WindowQueue {
                 Err(failure)
             }
         }
+    }
+}
+
+/// A walk over one window.
+pub(super) enum Walk {
+    V1(V1Walk),
+    V1Seconds(V1Seconds),
+    V2(Box<V2Walk>),
+}
+
+impl Walk {
+    pub(super) fn new(options: WalkOptions, window: Range, mode: WalkMode) -> Self {
+        if options.version == Version::V2 {
+            return Self::V2(Box::new(V2Walk::new(options, window, mode)));
+        }
+        let hint = match mode {
+            WalkMode::V1(hint) => hint,
+            _ => WindowHint::default(),
+        };
+        let is_split = mode != WalkMode::Full;
+        match window::halves(&window) {
+            Some(halves) => Self::V1(V1Walk::new(options, window, halves, hint, is_split)),
+            None => Self::V1Seconds(V1Seconds::new(options, window)),
+        }
+    }
+
+    /// Returns the next page, or how the walk ended. Must not be called after the end.
+    pub(super) async fn next(&mut self) -> WalkStep {
+        let step = match self {
+            Self::V1(walk) => walk.next().await,
+            Self::V1Seconds(walk) => walk.next().await,
+            Self::V2(walk) => walk.next().await,
+        };
+        step.unwrap_or_else(|failure| WalkStep::End(WindowEnd::Failed(failure)))
     }
 }
 

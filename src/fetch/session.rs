@@ -1,31 +1,17 @@
-//! What all walks share: the session with the service, what is known about it, and memory for pages.
+//! What all ranges share: the session with the service, what is known about it, and memory for pages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::repeats::RepeatGuard;
 use crate::batch::Page;
 use crate::batch::dedup::HashKeys;
-use crate::batch::range::Range;
-use crate::client::{Session, Version};
+use crate::client::Session;
 
 /// Maximum number of blank pages to keep, and of batches for which each may have memory.
 const MAX_BLANK_PAGES: usize = 16;
 const MAX_BATCHES: usize = 1500;
-
-/// What all walks of a range have in common.
-pub(super) struct WalkOptions {
-    pub(super) session: Arc<FetchSession>,
-    pub(super) range: Range,
-    pub(super) version: Version,
-    /// Whether the service may not have version 2.
-    pub(super) may_be_missing: bool,
-    /// Whether windows must have the order of one walk over the whole range.
-    pub(super) is_ordered: bool,
-    pub(super) repeat_guard: Arc<RepeatGuard>,
-}
 
 pub(super) struct FetchSession {
     pub(super) client: Session,

@@ -11,9 +11,8 @@ use std::collections::VecDeque;
 
 use super::decode::{DataIssues, DecodedPage, ResponseInfo};
 use super::pending::{PendingPage, V1_LIMIT};
-use super::session::WalkOptions;
-use super::step::{WalkStep, WindowEnd};
 use super::v1_sample::{self, CreationSample};
+use super::walk::{WalkOptions, WalkStep, WindowEnd};
 use super::window::{self, LIKELY_FIRST, WindowHint};
 use crate::batch::dedup::{Arrival, DedupSet};
 use crate::batch::page::FirstPageIds;

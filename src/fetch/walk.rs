@@ -1,43 +1,48 @@
-//! Walks a window in the right version, page by page.
+//! What a walk over a window needs, and what it produces: pages, and then an end.
 
-use super::session::WalkOptions;
-use super::step::{WalkStep, WindowEnd};
-use super::v1::{V1Seconds, V1Walk};
-use super::v2::V2Walk;
-use super::window::{self, WalkMode, WindowHint};
+use std::sync::Arc;
+
+use super::decode::{DataIssues, DecodedPage};
+use super::planner::WindowPlanner;
+use super::repeats::RepeatGuard;
+use super::session::FetchSession;
+use super::window::WalkMode;
+use crate::batch::page::FirstPageIds;
 use crate::batch::range::Range;
-use crate::client::Version;
+use crate::client::{ServiceError, Version};
+use crate::error::Failure;
 
-/// A walk over one window.
-pub(super) enum Walk {
-    V1(V1Walk),
-    V1Seconds(V1Seconds),
-    V2(Box<V2Walk>),
+/// What all walks of a range have in common.
+pub(super) struct WalkOptions {
+    pub(super) session: Arc<FetchSession>,
+    pub(super) range: Range,
+    pub(super) version: Version,
+    /// Whether the service may not have version 2.
+    pub(super) may_be_missing: bool,
+    /// Whether windows must have the order of one walk over the whole range.
+    pub(super) is_ordered: bool,
+    pub(super) repeat_guard: Arc<RepeatGuard>,
 }
 
-impl Walk {
-    pub(super) fn new(options: WalkOptions, window: Range, mode: WalkMode) -> Self {
-        if options.version == Version::V2 {
-            return Self::V2(Box::new(V2Walk::new(options, window, mode)));
-        }
-        let hint = match mode {
-            WalkMode::V1(hint) => hint,
-            _ => WindowHint::default(),
-        };
-        let is_split = mode != WalkMode::Full;
-        match window::halves(&window) {
-            Some(halves) => Self::V1(V1Walk::new(options, window, halves, hint, is_split)),
-            None => Self::V1Seconds(V1Seconds::new(options, window)),
-        }
-    }
+/// The next step of a walk.
+pub(super) enum WalkStep {
+    /// A page, or a part of a large one.
+    Page(DecodedPage),
+    End(WindowEnd),
+}
 
-    /// Returns the next page, or how the walk ended. Must not be called after the end.
-    pub(super) async fn next(&mut self) -> WalkStep {
-        let step = match self {
-            Self::V1(walk) => walk.next().await,
-            Self::V1Seconds(walk) => walk.next().await,
-            Self::V2(walk) => walk.next().await,
-        };
-        step.unwrap_or_else(|failure| WalkStep::End(WindowEnd::Failed(failure)))
-    }
+/// How a walk ended.
+pub(super) enum WindowEnd {
+    /// All pages were returned. There may be issues with the window as a whole.
+    Done(DataIssues),
+    /// The window has too many batches: fetch these windows instead, in this order. If the batches of a first
+    /// page are given, the windows must return them again.
+    Split(Vec<(Range, WalkMode)>, FirstPageIds),
+    /// The first page shows that there is work for several workers. The windows must return its batches again.
+    Planned(WindowPlanner, FirstPageIds),
+    /// Windows are not reliable, for this reason.
+    Unreliable(&'static str),
+    /// The service does not have the requested version.
+    VersionMissing(ServiceError),
+    Failed(Failure),
 }

@@ -4,8 +4,8 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use super::super::repeats::RepeatGuard;
-use super::super::session::{FetchSession, WalkOptions};
-use super::super::step::WindowEnd;
+use super::super::session::FetchSession;
+use super::super::walk::{WalkOptions, WindowEnd};
 use super::*;
 use crate::batch::Page;
 use crate::client::{BaseUrl, ClientOptions, Credentials, Service, Session, Version, block_on};
@@ -42,7 +42,6 @@ fn queue(windows: i64) -> WindowQueue {
     }
     for queued in &mut queue.windows {
         queued.is_started = true;
-        queue.running += 1;
     }
     queue
 }
@@ -71,7 +70,7 @@ fn pages_are_taken_in_window_order() {
     queue.add_page(2, page("b1", 2));
     assert_eq!(end(&mut queue, 3), Some((range(2), 1)));
     assert_eq!(end(&mut queue, 2), Some((range(1), 1)));
-    assert_eq!(queue.running, 1);
+    assert_eq!(queue.running(), 1);
     assert!(take_all(&mut queue).is_empty(), "the first window has none");
     queue.add_page(1, page("a1", 1));
     queue.add_page(1, page("a2", 1));
@@ -155,7 +154,7 @@ fn a_failure_is_reported_when_its_window_is_first() {
 fn steps_of_dropped_windows_are_ignored() {
     let mut queue = queue(2);
     queue.clear();
-    assert_eq!((queue.len(), queue.running), (0, 0));
+    assert_eq!((queue.len(), queue.running()), (0, 0));
     queue.add_page(1, page("a1", 1));
     assert_eq!(end(&mut queue, 2), None);
     assert!(take_all(&mut queue).is_empty());
@@ -247,8 +246,8 @@ fn each_window_is_walked_by_a_task_until_its_end() {
         });
         assert_eq!(is_started, [true, true, false]);
         assert_eq!(windows, [range(0), range(1)]);
-        assert_eq!(queue.running, 2);
-        while queue.running > 0 {
+        assert_eq!(queue.running(), 2);
+        while queue.running() > 0 {
             let (number, step) = queue.next_step().await;
             match step {
                 WalkStep::Page(page) => {
