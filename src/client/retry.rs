@@ -49,7 +49,7 @@ impl RetryPolicy {
     ///
     /// An async closure would be shorter, but a task with one cannot be spawned: its future is not known to be
     /// `Send`.
-    pub(crate) async fn retry<T, F>(
+    pub(crate) async fn run<T, F>(
         self,
         stats: &Stats,
         attempt: impl Fn(u32) -> F,
@@ -249,7 +249,7 @@ mod tests {
         let outcomes = RefCell::new(outcomes.into_iter());
         let attempt = |_| async { outcomes.borrow_mut().next().expect("no more attempts") };
         let policy = RetryPolicy { retries, wait };
-        let result = block_on(policy.retry(&stats, attempt));
+        let result = block_on(policy.run(&stats, attempt));
         assert!(outcomes.borrow_mut().next().is_none(), "too few attempts");
         (result, stats.retries.get())
     }

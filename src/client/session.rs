@@ -66,7 +66,7 @@ impl Session {
             read(response, permit).await
         };
         let service = &self.service;
-        service.retry.retry(service.stats(), attempt).await
+        service.retry.run(service.stats(), attempt).await
     }
 
     /// Sends `request` once, or again if its token was refused.
@@ -195,7 +195,7 @@ impl Session {
             })
         };
         let service = &self.service;
-        service.retry.retry(service.stats(), attempt).await
+        service.retry.run(service.stats(), attempt).await
     }
 }
 

@@ -210,7 +210,7 @@ impl Prober {
                 Err(error) => Ok(Err(error)),
             }
         };
-        match policy.retry(self.service.stats(), attempt).await {
+        match policy.run(self.service.stats(), attempt).await {
             Ok(listing) => {
                 let listing = listing?;
                 self.lost_in_a_row = 0;
@@ -301,7 +301,7 @@ impl Prober {
             }
         };
         let service = &self.service;
-        let error = match service.retry.retry(service.stats(), attempt).await {
+        let error = match service.retry.run(service.stats(), attempt).await {
             Ok(token) => {
                 let token = token?;
                 if let Some(older) = &self.current[version.other()] {

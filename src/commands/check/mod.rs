@@ -206,7 +206,7 @@ impl VersionCheck<'_> {
             }
         };
         let service = &self.source.service;
-        service.retry.retry(service.stats(), attempt).await?
+        service.retry.run(service.stats(), attempt).await?
     }
 
     /// Reports that a step of `version` failed, unless an export does not depend on it.
