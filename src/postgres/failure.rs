@@ -1,4 +1,4 @@
-//! Errors of the server and of the connection as messages and exit codes, and retries.
+//! Errors of the server and of the connection as messages and exit codes.
 
 use std::error::Error;
 use std::io;
@@ -9,7 +9,6 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::address::{Host, TableAddress, quoted};
 use crate::client::causes::{TlsProblem, root};
-use crate::client::retry::{Retry, RetryHint, RetryPolicy};
 use crate::error::{Failure, Kind};
 use crate::text;
 
@@ -266,27 +265,6 @@ fn hint(address: &TableAddress, db_error: &DbError) -> Option<String> {
     } else {
         return None;
     })
-}
-
-/// Runs `work`, and retries transient errors as often as `policy` allows.
-pub(super) async fn with_retries<T>(
-    policy: RetryPolicy,
-    mut work: impl AsyncFnMut() -> Result<T, PgError>,
-) -> Result<T, Failure> {
-    let mut retry = Retry::new(policy, None);
-    loop {
-        let error = match work().await {
-            Ok(done) => return Ok(done),
-            Err(error) => error,
-        };
-        let cause = error.failure.source();
-        let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
-        let message = format!("{}{cause}", error.failure);
-        let hint = error.is_transient.then(RetryHint::default);
-        if !retry.again(hint, &message).await {
-            return Err(error.failure);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use futures_util::TryStreamExt as _;
 
 use super::address::{TableAddress, quoted};
 use super::escapes;
-use super::failure::{self, PgError, with_retries};
+use super::failure::{self, PgError};
 use super::session::{Connector, Limit, PgSession, Purpose, wait};
 use super::table::{self, EXTRA, ExistingTable};
 use crate::batch::range::{Range, written};
@@ -82,7 +82,7 @@ impl TableReader {
 
     async fn start(&self, connector: &Arc<Connector>) -> Result<RowStream, Failure> {
         let open = async || open_table(connector).await;
-        let (session, found) = with_retries(connector.options.retry, open).await?;
+        let (session, found) = connector.retry(open).await?;
         let (mut fields, has_extra, unknown) = columns(&found, &connector.address)?;
         if let Some(columns_to_read) = &self.columns_to_read {
             fields.retain(|field| columns_to_read.contains(field));

@@ -1,6 +1,7 @@
 //! Sessions: a connection to the server, with a timeout for every response.
 
 use std::cell::Cell;
+use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket, Statem
 use super::address::{Host, Security, TableAddress};
 use super::failure::{self, PgError};
 use super::tls;
+use crate::client::retry::{Retry, RetryHint};
 use crate::client::{self, ClientOptions};
 use crate::error::{Failure, Kind};
 
@@ -74,6 +76,30 @@ impl Connector {
     /// Returns the value of a setting in the user's own options.
     pub(super) fn option(&self, name: &str) -> Option<String> {
         option_value(self.address.options.as_deref()?, name)
+    }
+
+    /// Runs `work` until it succeeds or its error is final.
+    pub(super) async fn retry<T>(
+        &self,
+        mut work: impl AsyncFnMut() -> Result<T, PgError>,
+    ) -> Result<T, Failure> {
+        let mut retry = Retry::new(self.options.retry, None);
+        loop {
+            let PgError {
+                failure,
+                is_transient,
+                ..
+            } = match work().await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let cause = failure.source();
+            let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+            let hint = is_transient.then(RetryHint::default);
+            if !retry.again(hint, &format!("{failure}{cause}")).await {
+                return Err(failure);
+            }
+        }
     }
 
     /// Opens a session.

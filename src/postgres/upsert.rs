@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio_postgres::error::SqlState;
 
 use super::address::{TableAddress, quoted};
-use super::failure::{PgError, with_retries};
+use super::failure::PgError;
 use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
 use super::rows::RowSpool;
 use super::session::{Connector, Limit, PgSession, Purpose, wait};
@@ -71,9 +71,8 @@ impl CopyLoader {
         let address = address.clone();
         let connector = Arc::new(Connector { address, options });
         let layout = Layout::new(fields, lenient);
-        let upsert = wait(with_retries(connector.options.retry, async || {
-            Upsert::rehearse(&connector, layout.clone()).await
-        }))?;
+        let upsert =
+            wait(connector.retry(async || Upsert::rehearse(&connector, layout.clone()).await))?;
         Ok(Self {
             rows: RowSpool::new(upsert.layout.clone()),
             connector,
@@ -92,9 +91,9 @@ impl CopyLoader {
         is_committing: &AtomicBool,
     ) -> Result<(UpsertCounts, u64), Failure> {
         let (connector, rows) = (&self.connector, &mut self.rows);
-        let written = wait(with_retries(connector.options.retry, async || {
-            self.upsert.attempt(connector, rows, is_committing).await
-        }));
+        let written = wait(
+            connector.retry(async || self.upsert.attempt(connector, rows, is_committing).await),
+        );
         let counts = written.map_err(|failure| {
             if is_committing.load(Ordering::SeqCst) {
                 return failure;
@@ -510,34 +509,35 @@ async fn commit_outcome(
 ) -> Result<CommitOutcome, Failure> {
     let doing = "ask for the result of the last transaction";
     let begun = Instant::now();
-    with_retries(connector.options.retry, async || {
-        let session = connector.connect().await?;
-        let server: String = session.value(doing, SERVER_START, &[]).await?;
-        if server != *started {
-            return Ok(CommitOutcome::OtherServer);
-        }
-        loop {
-            let statement = "select txid_status($1::bigint)";
-            let answer = session.value(doing, statement, &[number]).await;
-            let status: Option<String> = match answer {
-                Ok(status) => status,
-                // A server that does not know the transaction considers its ID to be in the future.
-                Err(error) if error.is(&SqlState::INVALID_PARAMETER_VALUE) => {
-                    return Ok(CommitOutcome::Aborted);
-                }
-                Err(error) => return Err(error),
-            };
-            match status.as_deref() {
-                Some("committed") => return Ok(CommitOutcome::Committed),
-                Some("aborted") => return Ok(CommitOutcome::Aborted),
-                Some("in progress") if begun.elapsed() < connector.lock_limit() => {
-                    tokio::time::sleep(PAUSE.min(connector.options.timeout)).await;
-                }
-                _ => return Ok(CommitOutcome::Unknown),
+    connector
+        .retry(async || {
+            let session = connector.connect().await?;
+            let server: String = session.value(doing, SERVER_START, &[]).await?;
+            if server != *started {
+                return Ok(CommitOutcome::OtherServer);
             }
-        }
-    })
-    .await
+            loop {
+                let statement = "select txid_status($1::bigint)";
+                let answer = session.value(doing, statement, &[number]).await;
+                let status: Option<String> = match answer {
+                    Ok(status) => status,
+                    // A server that does not know the transaction considers its ID to be in the future.
+                    Err(error) if error.is(&SqlState::INVALID_PARAMETER_VALUE) => {
+                        return Ok(CommitOutcome::Aborted);
+                    }
+                    Err(error) => return Err(error),
+                };
+                match status.as_deref() {
+                    Some("committed") => return Ok(CommitOutcome::Committed),
+                    Some("aborted") => return Ok(CommitOutcome::Aborted),
+                    Some("in progress") if begun.elapsed() < connector.lock_limit() => {
+                        tokio::time::sleep(PAUSE.min(connector.options.timeout)).await;
+                    }
+                    _ => return Ok(CommitOutcome::Unknown),
+                }
+            }
+        })
+        .await
 }
 
 /// Refuses a temporary table: it is dropped when the session ends.
