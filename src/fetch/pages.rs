@@ -160,7 +160,7 @@ impl Pages {
             }
             self.fill();
             match self.queue.take_first()? {
-                First::Page(decoded, is_window) => return Ok(Some(self.count(decoded, is_window))),
+                First::Page(decoded) => return Ok(Some(self.count(decoded))),
                 First::Finished(Some((mut fetched, issues))) => {
                     // After a restart, version 1 has not returned everything by its dates.
                     fetched.held_back = issues.held_back || self.is_v1() && self.restarts > 0;
@@ -187,7 +187,7 @@ impl Pages {
     }
 
     /// Counts a page that is returned to the caller.
-    fn count(&mut self, decoded: DecodedPage, is_window: bool) -> Page {
+    fn count(&mut self, decoded: DecodedPage) -> Page {
         let page = decoded.page;
         self.space = decoded.space;
         let stats = self.session.client.service.stats();
@@ -197,6 +197,7 @@ impl Pages {
         if let Some(share) = self.progress.add(&page) {
             stats.set_share(share);
         }
+        let is_window = page.walk.is_some_and(|walk| walk.is_window);
         if (is_window || self.is_v1()) && !self.first_page.is_empty() {
             for digest in &page.digests {
                 let known = self.first_page.remove(&digest.id()).is_some();
@@ -325,26 +326,24 @@ impl Pages {
 
     /// Handles a step of a window.
     fn handle(&mut self, (number, step): (u64, WalkStep)) {
-        let end = match step {
+        match step {
             WalkStep::Page(decoded) => {
                 if let (Some(planner), Some(span)) = (&mut self.planner, decoded.page.span()) {
                     planner.add_page(span);
                 }
                 self.queue.add_page(number, decoded);
-                return;
             }
-            WalkStep::End(end) => end,
-        };
-        match end {
-            WindowEnd::Done(issues) => {
+            WalkStep::End(WindowEnd::Done(issues)) => {
                 let ended = self.queue.end(number, Ok(Some(issues)));
                 if let (Some((window, 0)), Some(planner)) = (ended, &mut self.planner) {
                     planner.add_empty(&window);
                 }
             }
             // Reported when the window is first in the queue.
-            WindowEnd::Failed(failure) => drop(self.queue.end(number, Err(failure))),
-            end => {
+            WalkStep::End(WindowEnd::Failed(failure)) => {
+                self.queue.end(number, Err(failure));
+            }
+            WalkStep::End(end) => {
                 if let Some((_, received)) = self.queue.end(number, Ok(None)) {
                     self.replace(number, received, end);
                 }

@@ -15,7 +15,7 @@ use super::room::Room;
 use super::v1::{V1Seconds, V1Walk};
 use super::v2::V2Walk;
 use super::walk::{WalkOptions, WalkStep, WindowEnd};
-use super::window::{self, FetchedWindow, WalkMode, WindowHint};
+use super::window::{self, FetchedWindow, WalkMode};
 use crate::batch::page::WalkId;
 use crate::batch::range::Range;
 use crate::client::Version;
@@ -42,10 +42,7 @@ type QueuedStep = (u64, WalkStep);
 
 struct QueuedWindow {
     number: u64,
-    mode: WalkMode,
-    is_started: bool,
-    /// The walk, if it is lazy. Otherwise a task has it.
-    walk: Option<Walk>,
+    state: WindowState,
     pages: VecDeque<DecodedPage>,
     /// Number of batches received.
     received: u64,
@@ -53,8 +50,16 @@ struct QueuedWindow {
     fetched: FetchedWindow,
     issues: DataIssues,
     walk_id: Option<WalkId>,
-    /// How the walk ended; `None` before. It is reported once all pages are taken.
-    end: Option<QueuedEnd>,
+}
+
+/// How far the walk over a window is.
+enum WindowState {
+    /// It is not started yet.
+    Planned(WalkMode),
+    /// It is running: here if it is lazy, or else in a task.
+    Running(Option<Box<Walk>>),
+    /// It has ended, which is reported once all pages are taken.
+    Ended(QueuedEnd),
 }
 
 /// The end of a window: issues with the window as a whole, or `None` if its batches will be received again.
@@ -78,8 +83,7 @@ impl QueuedWindow {
 
 /// What is first in the queue.
 pub(super) enum First {
-    /// A page, and whether its window is one of several.
-    Page(DecodedPage, bool),
+    Page(DecodedPage),
     /// All pages of a window are taken. `None` if its totals do not count.
     Finished(Option<(FetchedWindow, DataIssues)>),
     /// Nothing yet.
@@ -108,8 +112,12 @@ impl WindowQueue {
 
     /// Totals of the first window, up to the page taken last; `None` if its batches will be received again.
     pub(super) fn first_totals(&self) -> Option<(FetchedWindow, &DataIssues)> {
-        let first = self.windows.front().filter(|first| first.is_started)?;
-        matches!(first.end, None | Some(Ok(Some(_)))).then_some((first.fetched, &first.issues))
+        let first = self.windows.front()?;
+        let counts = matches!(
+            first.state,
+            WindowState::Running(_) | WindowState::Ended(Ok(Some(_)))
+        );
+        counts.then_some((first.fetched, &first.issues))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -118,18 +126,19 @@ impl WindowQueue {
 
     /// Returns how many windows are being walked.
     pub(super) fn running(&self) -> usize {
-        let is_running = |queued: &&QueuedWindow| queued.is_started && queued.end.is_none();
+        let is_running = |queued: &&QueuedWindow| matches!(queued.state, WindowState::Running(_));
         self.windows.iter().filter(is_running).count()
     }
 
     /// Returns whether the first window has not been started yet.
     pub(super) fn waits_for_first(&self) -> bool {
-        self.windows.front().is_some_and(|first| !first.is_started)
+        let first = self.windows.front();
+        first.is_some_and(|first| matches!(first.state, WindowState::Planned(_)))
     }
 
     /// Returns whether any window has failed, even if the failure is not due to be reported yet.
     pub(super) fn has_failed(&self) -> bool {
-        let is_failed = |queued: &QueuedWindow| matches!(queued.end, Some(Err(_)));
+        let is_failed = |queued: &QueuedWindow| matches!(queued.state, WindowState::Ended(Err(_)));
         self.windows.iter().any(is_failed)
     }
 
@@ -143,15 +152,12 @@ impl WindowQueue {
             self.last_number += 1;
             let queued = QueuedWindow {
                 number: self.last_number,
-                mode: *mode,
-                is_started: false,
-                walk: None,
+                state: WindowState::Planned(*mode),
                 pages: VecDeque::new(),
                 received: 0,
                 fetched: FetchedWindow::new(*window),
                 issues: DataIssues::default(),
                 walk_id: None,
-                end: None,
             };
             self.windows.insert(position + offset, queued);
         }
@@ -172,18 +178,22 @@ impl WindowQueue {
         } else {
             self.windows.len()
         };
-        let mut windows = self.windows.iter_mut().take(within);
-        let Some(queued) = windows.find(|queued| !queued.is_started) else {
+        let windows = self.windows.iter_mut().take(within);
+        let mut planned = windows.filter_map(|queued| match queued.state {
+            WindowState::Planned(mode) => Some((queued, mode)),
+            _ => None,
+        });
+        let Some((queued, mode)) = planned.next() else {
             return false;
         };
-        let walk = new_walk(queued.fetched.window, queued.mode);
-        queued.is_started = true;
-        if self.is_lazy {
-            queued.walk = Some(walk);
+        let walk = new_walk(queued.fetched.window, mode);
+        queued.state = WindowState::Running(if self.is_lazy {
+            Some(Box::new(walk))
         } else {
             let (steps, room) = (self.steps.0.clone(), Arc::clone(&self.room));
             self.tasks.spawn(run(walk, queued.number, steps, room));
-        }
+            None
+        });
         true
     }
 
@@ -194,12 +204,10 @@ impl WindowQueue {
 
     /// Waits for the next step of any window. At least one window must be running.
     pub(super) async fn next_step(&mut self) -> QueuedStep {
-        let lazy = self.windows.front_mut().and_then(|first| {
-            let number = first.number;
-            first.walk.as_mut().map(|walk| (number, walk))
-        });
-        if let Some((number, walk)) = lazy {
-            return (number, walk.next().await);
+        if let Some(first) = self.windows.front_mut()
+            && let WindowState::Running(Some(walk)) = &mut first.state
+        {
+            return (first.number, walk.next().await);
         }
         loop {
             tokio::select! {
@@ -231,8 +239,7 @@ impl WindowQueue {
     /// Ends a window; returns it with the number of its batches, or `None` if it was dropped.
     pub(super) fn end(&mut self, number: u64, end: QueuedEnd) -> Option<(Range, u64)> {
         let queued = self.window(number)?;
-        queued.walk = None;
-        queued.end = Some(end);
+        queued.state = WindowState::Ended(end);
         Some((queued.fetched.window, queued.received))
     }
 
@@ -251,22 +258,22 @@ impl WindowQueue {
         };
         if let Some(page) = first.pages.pop_front() {
             first.count(&page);
-            let is_window = matches!(first.mode, WalkMode::Window { .. });
-            return Ok(First::Page(page, is_window));
+            return Ok(First::Page(page));
         }
-        if first.end.is_none() {
+        let WindowState::Ended(end) = &mut first.state else {
             return Ok(First::Pending);
-        }
-        let first = self.windows.pop_front().expect("the first window");
+        };
+        let (end, fetched) = (std::mem::replace(end, Ok(None)), first.fetched);
+        let mut issues = std::mem::take(&mut first.issues);
+        self.windows.pop_front();
         self.announce_first();
-        match first.end.transpose() {
-            Ok(end) => Ok(First::Finished(end.flatten().map(|issues| {
-                let mut all_issues = first.issues;
-                all_issues.add(issues);
-                (first.fetched, all_issues)
+        match end {
+            Ok(further) => Ok(First::Finished(further.map(|further| {
+                issues.add(further);
+                (fetched, issues)
             }))),
             Err(failure) => {
-                self.failed = Some(first.fetched.window);
+                self.failed = Some(fetched.window);
                 Err(failure)
             }
         }
@@ -285,13 +292,8 @@ impl Walk {
         if options.version == Version::V2 {
             return Self::V2(Box::new(V2Walk::new(options, window, mode)));
         }
-        let hint = match mode {
-            WalkMode::V1(hint) => hint,
-            _ => WindowHint::default(),
-        };
-        let is_split = mode != WalkMode::Full;
         match window::halves(&window) {
-            Some(halves) => Self::V1(V1Walk::new(options, window, halves, hint, is_split)),
+            Some(halves) => Self::V1(V1Walk::new(options, window, halves, mode)),
             None => Self::V1Seconds(V1Seconds::new(options, window)),
         }
     }

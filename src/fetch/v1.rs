@@ -13,7 +13,7 @@ use super::decode::{DataIssues, DecodedPage, ResponseInfo};
 use super::pending::{PendingPage, V1_LIMIT};
 use super::v1_sample::{self, CreationSample};
 use super::walk::{WalkOptions, WalkStep, WindowEnd};
-use super::window::{self, LIKELY_FIRST, WindowHint};
+use super::window::{self, LIKELY_FIRST, WalkMode, WindowHint};
 use crate::batch::dedup::{Arrival, DedupSet};
 use crate::batch::page::FirstPageIds;
 use crate::batch::range::Range;
@@ -58,15 +58,17 @@ impl V1Walk {
         options: WalkOptions,
         window: Range,
         halves: [Range; 2],
-        hint: WindowHint,
-        is_split: bool,
+        mode: WalkMode,
     ) -> Self {
         Self {
             options,
             window,
             halves,
-            hint,
-            is_split,
+            hint: match mode {
+                WalkMode::V1(hint) => hint,
+                _ => WindowHint::default(),
+            },
+            is_split: mode != WalkMode::Full,
             pending: None,
             sample: CreationSample::default(),
             whole: FirstPageIds::new(),

@@ -41,7 +41,7 @@ fn queue(windows: i64) -> WindowQueue {
         queue.push(range(start), WalkMode::Full);
     }
     for queued in &mut queue.windows {
-        queued.is_started = true;
+        queued.state = WindowState::Running(None);
     }
     queue
 }
@@ -51,7 +51,7 @@ fn take_all(queue: &mut WindowQueue) -> Vec<String> {
     let mut taken = Vec::new();
     loop {
         taken.push(match queue.take_first() {
-            Ok(First::Page(page, _)) => page.page.batches[0].id().into_owned(),
+            Ok(First::Page(page)) => page.page.batches[0].id().into_owned(),
             Ok(First::Finished(Some((fetched, issues)))) => {
                 format!("{} of {}", issues.flawed, fetched.batches)
             }
