@@ -1,6 +1,6 @@
 //! Parses a batch: finds the values in its text, and checks them against the interface.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ impl Batch {
         let mut flaws = Vec::new();
         let mut found: [Option<&str>; COLUMNS.len()] = [None; COLUMNS.len()];
         let mut unknown: Vec<(u32, u32)> = Vec::new();
-        let mut unknown_names: HashSet<&str> = HashSet::new();
+        // The place of each name in `unknown`.
+        let mut places: HashMap<&str, usize> = HashMap::new();
         if fields.len() > FIELD_LIMIT {
             flaws.push(Flaw::TooManyFields);
         }
@@ -63,8 +64,16 @@ impl Batch {
                 found[column].replace(value.get()).is_some()
             } else {
                 let name_span = name_span(text, between);
-                unknown.extend([name_span, value_span].map(|span| (span.start, span.end)));
-                !unknown_names.insert(name)
+                let spans = [name_span, value_span].map(|span| (span.start, span.end));
+                let earlier = places.get(&**name).copied();
+                if let Some(place) = earlier {
+                    // The last value counts, as for known fields.
+                    unknown[place..place + 2].copy_from_slice(&spans);
+                } else {
+                    places.insert(name, unknown.len());
+                    unknown.extend(spans);
+                }
+                earlier.is_some()
             };
             if repeated {
                 flaws.push(Flaw::Repeated(name.clone().into_owned()));
@@ -251,6 +260,9 @@ mod tests {
             read(&fields).flaws,
             [Repeated("comment".into()), Repeated("x".into())]
         );
+        fields.extend([("y", "1"), ("x", "2")]);
+        let batch = read(&fields).batch.expect("a batch");
+        assert_eq!(batch.extra().as_deref(), Some(r#"{"x":2,"y":1}"#));
     }
 
     /// Parses a valid batch in which these fields were replaced.
