@@ -196,7 +196,11 @@ impl Line<'_> {
     fn value_with_a_dash(&self, given: &str) -> Option<Failure> {
         let place = self.args.iter().position(|arg| arg.starts_with(given))?;
         let before = self.args.get(place.checked_sub(1)?)?;
-        let flag = self.flag(before)?;
+        let has_value = match before.strip_prefix("--") {
+            Some(long) => long.contains('='),
+            None => before.chars().count() > 2,
+        };
+        let flag = self.flag(before).filter(|_| !has_value)?;
         let needs_value = flag
             .get_num_args()
             .is_some_and(|range| range.min_values() > 0);
@@ -587,6 +591,16 @@ mod tests {
                 &["report", "--title", "-x"],
                 "`--title` needs a value",
                 "if the value starts with `-`, write `--title=VALUE`",
+            ),
+            (
+                &["export", "--format=csv", "--bogus"],
+                "`trayscan export` has no flag `--bogus`",
+                "see `trayscan export --help`",
+            ),
+            (
+                &["export", "-fcsv", "-Z"],
+                "`trayscan export` has no flag `-Z`",
+                "see `trayscan export --help`",
             ),
             (
                 &["export", "--sandbox=yes"],
