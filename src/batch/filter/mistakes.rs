@@ -64,7 +64,9 @@ pub(super) fn no_operator(name: &str, rest: &str) -> Failure {
         if !begins || is_word && rest[word.len()..].starts_with(|letter: char| letter != ' ') {
             continue;
         }
-        let mut value = rest[word.len()..].trim().to_owned();
+        // Such as `! =` or `is =`.
+        let value = rest[word.len()..].trim().trim_start_matches('=');
+        let mut value = value.trim_start().to_owned();
         if word.ends_with("in") {
             let inner = value.trim_matches(['(', ')']).split(',');
             value = inner.map(str::trim).collect::<Vec<_>>().join(",");
