@@ -54,18 +54,13 @@ impl BatchSource {
         })
     }
 
-    /// Returns the name of the source that [`BatchSource::open`] would open, with the choice of API versions if it is a
-    /// service. Fails as that does, but starts no sandbox.
-    pub(super) fn check(
-        context: &Context,
-        archive: Option<&Path>,
-    ) -> anyhow::Result<(String, Option<Api>)> {
-        if archive.is_some() {
-            return Ok((Self::open(context, archive)?.name(), None));
-        }
+    /// Returns the name of the service that [`BatchSource::open`] would open, with the choice of API versions. Fails and
+    /// warns as that does, but starts no sandbox.
+    pub(super) fn check_service(context: &Context) -> anyhow::Result<(String, Option<Api>)> {
         let settings = context.settings()?;
         let options = settings.client_options()?;
         if context.service.sandbox {
+            warn_ignored(context, "--sandbox");
             return Ok(("the sandbox".to_owned(), Some(options.api)));
         }
         let credentials = settings.credentials(&options)?;

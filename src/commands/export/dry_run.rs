@@ -33,18 +33,23 @@ pub(super) fn run(
     request: &ExportRequest,
 ) -> anyhow::Result<()> {
     let archive = args.source.archive.as_deref();
-    let range = match archive {
-        Some(path) => BatchSource::open(context, Some(path))?.limited(&request.batches.range)?,
+    let archive = archive.map(|path| BatchSource::open(context, Some(path)));
+    let archive = archive.transpose()?;
+    let range = match &archive {
+        Some(source) => source.limited(&request.batches.range)?,
         None => request.batches.range,
     };
     let destination = &request.destination;
     let manifest = destination.manifest.as_deref();
     let locations = [args.output.output.as_deref(), manifest];
     let storage = &context.storage_for(&locations)?;
-    let (source, api) = BatchSource::check(context, archive)?;
+    let (source, api) = match &archive {
+        Some(source) => (source.name(), None),
+        None => BatchSource::check_service(context)?,
+    };
     let lock = destination.lake_folder();
     let _lock = lock.as_deref().map(LakeLock::take).transpose()?;
-    let (exists, is_up_to_date) = existing(context, args, request, storage)?;
+    let (exists, is_up_to_date) = existing(context, args, request, archive.as_ref(), storage)?;
     let manifest_exists =
         manifest.map(|path| existing_manifest(path, args, destination, is_up_to_date, storage));
     let fields = request.fields.columns.iter();
@@ -85,6 +90,7 @@ fn existing(
     context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
+    archive: Option<&BatchSource>,
     storage: &Storage,
 ) -> anyhow::Result<(String, bool)> {
     let destination = &request.destination;
@@ -94,7 +100,7 @@ fn existing(
         return Ok((exists.to_owned(), false));
     }
     if let Some(template) = &destination.template {
-        return existing_files(context, args, request, template, storage);
+        return existing_files(args, request, template, archive, storage);
     }
     let existing = storage.check(&destination.place, args.output.no_clobber)?;
     if let (Format::Sqlite, Location::File(path)) = (destination.format, &destination.place) {
@@ -105,18 +111,20 @@ fn existing(
 
 /// Says what is in the folder of a partitioned export, and whether `--only-changed` would leave everything as it is.
 fn existing_files(
-    context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
     template: &Template,
+    archive: Option<&BatchSource>,
     storage: &Storage,
 ) -> anyhow::Result<(String, bool)> {
     PartitionedWriter::check(template, storage)?;
     if let Location::Object(_) = &request.destination.place {
         return Ok((describe(Existing::Unknown), false));
     }
-    if args.output.only_changed {
-        return changed_files(context, args, request, storage);
+    if args.output.only_changed
+        && let Some(source) = archive
+    {
+        return changed_files(args, request, source, storage);
     }
     // A folder that cannot be read is not a reason to fail.
     let lake = Lake::find(Path::new(&template.text())).ok().flatten();
@@ -135,15 +143,14 @@ fn existing_files(
 
 /// Says which files `--only-changed` would rewrite, and whether there are none.
 fn changed_files(
-    context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
+    source: &BatchSource,
     storage: &Storage,
 ) -> anyhow::Result<(String, bool)> {
-    let source = BatchSource::open(context, args.source.archive.as_deref())?;
     let unfinished = lake::unfinished_files(&request.destination, true, storage)?;
     let files = |files: usize| count(files as u64, "file", "files");
-    let plan = LakePlan::new(args, request, &source, &unfinished, storage)?;
+    let plan = LakePlan::new(args, request, source, &unfinished, storage)?;
     let is_up_to_date = matches!(plan, LakePlan::UpToDate(_));
     let exists = match plan {
         LakePlan::UpToDate(manifest) => {

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 
+use tempfile::TempDir;
+
 use super::{Home, SECRET, VARIABLES, access, fetch, fetched, profile, refused, set_mode};
 use crate::harness::{Run, Server, run, trayscan};
 
@@ -330,10 +332,28 @@ fn an_empty_flag_is_refused_and_an_empty_variable_counts_as_not_set() {
 
 #[test]
 fn flags_that_name_a_service_have_no_effect_with_another_source() {
-    let ended = run(&["export", "--sandbox", "-f", "ndjson", "--client-id", "x"]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let warning = "warning: `--client-id` has no effect with `--sandbox`";
-    assert!(ended.stderr.contains(warning), "{ended:?}");
+    let folder = TempDir::new().unwrap();
+    let archive = folder.path().join("a.db");
+    let archive = archive.to_str().unwrap();
+    assert_eq!(run(&["sync", "--sandbox", archive]).code, Some(0));
+    for source in [&["--sandbox"][..], &["--archive", archive]] {
+        for more in [&[][..], &["--dry-run"]] {
+            let args = [
+                &["export", "-f", "ndjson", "--client-id", "x"],
+                source,
+                more,
+            ]
+            .concat();
+            let ended = run(&args);
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let warning = format!("warning: `--client-id` has no effect with `{}`", source[0]);
+            assert_eq!(
+                ended.stderr.matches(&warning).count(),
+                1,
+                "{args:?}: {ended:?}"
+            );
+        }
+    }
 }
 
 #[test]
