@@ -48,7 +48,7 @@ impl ConfigDocument {
             Err(error) => return Err(file::unreadable(&path, error)),
         };
         let text = before.as_deref().unwrap_or_default();
-        let file = ConfigFile::parse(text).and_then(|file| file.targets().map(|_| file));
+        let file = ConfigFile::parse(text);
         let file = file.map_err(|mistake| in_file(mistake, &path))?;
         let mut document: DocumentMut = text.parse().map_err(|_| unsupported(&path))?;
         if document.is_empty() {

@@ -114,7 +114,7 @@ fn no_file(requested: Option<&str>) -> Result<ChosenProfile, Failure> {
 }
 
 fn choose(mut file: ConfigFile, requested: Option<&str>) -> Result<ChosenProfile, Failure> {
-    let targets = file.targets()?;
+    let targets = file.targets();
     let profiles = file.profiles.values();
     let secret_files = profiles.filter_map(|profile| profile.client_secret_file.clone());
     let secret_files = secret_files.collect();

@@ -3,7 +3,7 @@
 //! Problems name keys and what a value must be, but never quote a value: it may be the secret. So the text of an error
 //! of serde or toml is never shown, only where it happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -83,7 +83,26 @@ impl ConfigFile {
     /// Parses a config file.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let table = text.parse().map_err(|error| syntax_mistake(text, &error))?;
-        read(table, |path| line_of(text, path))
+        let file: Self = read(table, |path| line_of(text, path))?;
+        file.check_crops(|crop| line_of(text, &["targets", crop]))?;
+        Ok(file)
+    }
+
+    /// Checks that each crop has one target, whatever the case of its name. `line` finds the line of a target.
+    fn check_crops(&self, line: impl Fn(&str) -> Option<usize>) -> Result<(), Failure> {
+        let mut names = HashSet::new();
+        let mut crops: Vec<&String> = self.targets.keys().collect();
+        crops.sort_by_key(|crop| line(crop));
+        for crop in crops {
+            if !names.insert(crop.to_lowercase()) {
+                let line = line(crop).map_or_else(String::new, |line| format!(" on line {line}"));
+                return Err(Failure::usage(
+                    format!("`targets.{crop}` appears twice{line}"),
+                    "upper and lower case are the same: keep one of them",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether a profile contains a secret itself.
@@ -92,20 +111,12 @@ impl ConfigFile {
         profiles.any(|profile| profile.client_secret.is_some())
     }
 
-    /// Returns the targets; a crop may be named only once, whatever the case.
-    pub(super) fn targets(&self) -> Result<Targets, Failure> {
-        let mut crops: Vec<(String, Target)> = Vec::new();
-        for (crop, target) in &self.targets {
-            let name = crop.to_lowercase();
-            if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
-                return Err(Failure::usage(
-                    format!("`targets.{crop}` appears twice"),
-                    "upper and lower case are the same: keep one of them",
-                ));
-            }
-            crops.push((crop.clone(), target.clone()));
+    pub(super) fn targets(&self) -> Targets {
+        let targets = self.targets.iter();
+        let crops = targets.map(|(crop, target)| (crop.clone(), target.clone()));
+        Targets {
+            crops: crops.collect(),
         }
-        Ok(Targets { crops })
     }
 }
 
@@ -299,16 +310,13 @@ mod tests {
     use crate::config::table;
 
     fn explained(text: &str) -> (String, String) {
-        let file = ConfigFile::parse(text).and_then(|file| file.targets().map(drop));
+        let file = ConfigFile::parse(text).map(drop);
         file.expect_err(text).into_texts()
     }
 
-    /// Adds the line of the mistake, which is on the last line of `text`. Of a crop that appears twice no line is named.
+    /// Adds the line of the mistake, which is the last line of `text`.
     fn on_line(text: &str, message: &str) -> String {
-        match text.lines().count() {
-            _ if message.ends_with("twice") => message.to_owned(),
-            line => format!("{message} on line {line}"),
-        }
+        format!("{message} on line {}", text.lines().count())
     }
 
     #[test]
@@ -475,7 +483,7 @@ mod tests {
 
     #[test]
     fn targets_are_found_whatever_the_capitals() {
-        let read = |text: &str| ConfigFile::parse(text).and_then(|file| file.targets());
+        let read = |text: &str| ConfigFile::parse(text).map(|file| file.targets());
         let text = "[targets.\"Sweet pepper\"]\nusable_rate_min = 92.5\n[targets.tomato]\ngermination_rate_min = 90\n";
         let targets = read(text).expect("targets");
         let pepper = targets.of(Some("sweet Pepper")).expect("a target");
@@ -514,7 +522,7 @@ mod tests {
             assert!(profile.contains_key(info.key), "{}", info.key);
         }
         let file = ConfigFile::parse(&active).expect("readable with every key on");
-        let targets = file.targets().expect("targets");
+        let targets = file.targets();
         let target = targets.of(Some("Tomato")).expect("a target");
         assert!(target.usable_rate_min.is_some() && target.germination_rate_min.is_some());
         assert!(target.coefficient_of_variation_max.is_some());
