@@ -308,11 +308,14 @@ impl CursorTrial<'_> {
         cursor: &Secret,
         status: u16,
     ) -> Result<CursorAnswers, String> {
-        if let CursorUse::Accepted(_) = self.try_out(cursor, true).await? {
-            let dates = format!("required: {status} without them");
-            return Ok((Ok(dates), Ok(YES.to_owned())));
-        }
-        let once = Ok(format!("no: {status} the second time"));
+        let again = match self.try_out(cursor, true).await? {
+            CursorUse::Accepted(_) => {
+                let dates = format!("required: {status} without them");
+                return Ok((Ok(dates), Ok(YES.to_owned())));
+            }
+            CursorUse::Refused(again) => again,
+        };
+        let once = Ok(format!("no: {again} the second time"));
         let fresh = self.fresh().await?;
         Ok(match self.try_out(&fresh, false).await? {
             CursorUse::Accepted(_) => (Ok(MAY.to_owned()), once),

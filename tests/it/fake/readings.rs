@@ -45,6 +45,8 @@ pub(crate) struct Readings {
     pub(crate) cursors_once: bool,
     /// A cursor without its dates leads to other batches.
     pub(crate) forgets_dates: bool,
+    /// A cursor without its dates is refused.
+    pub(crate) needs_dates: bool,
     /// A cursor is only a position: the dates of its request count.
     pub(crate) stateless: bool,
     /// A cursor with dates leads to the first page.
@@ -77,6 +79,7 @@ impl Default for Readings {
             page: 25,
             cursors_once: false,
             forgets_dates: false,
+            needs_dates: false,
             stateless: false,
             starts_anew: false,
             accepts_any_cursor: false,
@@ -266,6 +269,7 @@ impl Readings {
             let place = cursor.strip_prefix(CURSOR);
             let place = place.and_then(|place| place.split('-').next()?.parse::<usize>().ok());
             first = match place {
+                Some(_) if self.needs_dates && !has_dates => return refused(400),
                 Some(place) if self.forgets_dates && !has_dates => place + 5,
                 Some(_) if self.starts_anew && has_dates => 0,
                 Some(place) => place,

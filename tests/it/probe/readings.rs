@@ -197,6 +197,16 @@ fn kinds_of_cursors_are_distinguished() {
         ("bad_next_token", "400, `detail` is text"),
     ];
     assert_odd(once, &expected);
+    let once_with_dates = Readings {
+        cursors_once: true,
+        needs_dates: true,
+        ..Readings::default()
+    };
+    let expected = [
+        ("dates_with_next_token", "required: 400 without them"),
+        ("next_token_twice", "no: 410 the second time"),
+    ];
+    assert_odd(once_with_dates, &expected);
     let anew = Readings {
         starts_anew: true,
         ..Readings::default()
