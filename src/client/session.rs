@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use super::error::ServiceError;
 use super::limiter::{ConcurrencyLimiter, Permit};
@@ -13,11 +13,16 @@ use super::request::Response;
 use super::service::{PageRequest, Service};
 use crate::secret::Secret;
 
+/// More than there are workers.
+const ALL_TURNS: u32 = 1 << 16;
+
 pub(crate) struct Session {
     pub(crate) service: Arc<Service>,
     pub(crate) limiter: Arc<ConcurrencyLimiter>,
     /// The current token. Locked during a token request, so that concurrent workers send only one.
     token: Mutex<Option<Token>>,
+    /// A request takes one of them until its status is known, or all of them if it must be alone.
+    turns: Semaphore,
     /// Whether a request succeeded with the current token.
     has_worked: AtomicBool,
     /// Statuses other than 401 and 403 that do not mean the token: a new one did not help.
@@ -40,6 +45,7 @@ impl Session {
             service,
             limiter: Arc::new(ConcurrencyLimiter::new(workers)),
             token: Mutex::new(None),
+            turns: Semaphore::new(ALL_TURNS as usize),
             has_worked: AtomicBool::new(false),
             not_the_token: parking_lot::Mutex::default(),
         }
@@ -78,6 +84,7 @@ impl Session {
         // Get the permit first: a token might expire while waiting for it. Keep it while the token is renewed:
         // another request might invalidate the new one.
         let permit = self.limiter.acquire().await;
+        let mut turn = self.turns(1).await;
         let mut refused = Vec::new();
         let mut doubtful: Option<ServiceError> = None;
         loop {
@@ -104,6 +111,11 @@ impl Session {
                 }
                 Err(error) if error.refuses_token() && refused.len() < self.max_refusals() => {
                     refused.push(token);
+                    if refused.len() > 1 {
+                        // Another request may have used up or revoked it, so now there is no other.
+                        drop(turn);
+                        turn = self.turns(ALL_TURNS).await;
+                    }
                 }
                 Err(error) if is_doubtful => {
                     doubtful = Some(error);
@@ -121,6 +133,11 @@ impl Session {
                 }
             }
         }
+    }
+
+    async fn turns(&self, number: u32) -> SemaphorePermit<'_> {
+        let turns = self.turns.acquire_many(number).await;
+        turns.expect("the semaphore is never closed")
     }
 
     /// Returns whether `error` may mean that `token` expired: the interface does not show how a token is refused. Only a token that
@@ -147,30 +164,30 @@ impl Session {
         !current.is_fresh()
     }
 
-    /// How often in a row a token may be refused: once. With several workers, the new token may be
-    /// invalidated by another worker's, so a token for this request alone gets a second chance.
+    /// How often in a row a token may be refused: once. With several workers, another request may have used up or
+    /// revoked the new one, so the next one gets a second chance, without other requests.
     fn max_refusals(&self) -> usize {
         if self.limiter.was_sequential() { 1 } else { 2 }
     }
 
-    /// Returns a token for `version` after those in `refused`: the current one, one that another worker may have
-    /// renewed already, or one for the caller alone. Requests a new one if necessary.
+    /// Returns a token for `version` after those in `refused`: the current one, or one that another worker may have
+    /// renewed already. Requests a new one if necessary, and for a request that is alone.
     async fn token(&self, version: Version, refused: &[Secret]) -> Result<Secret, ServiceError> {
-        if refused.len() > 1 {
-            self.note_renewal("another request may have invalidated the current one");
-            return Ok(self.request_token(version).await?.secret);
-        }
         let mut current = self.token.lock().await;
-        if let Some(token) = current.as_ref().filter(|token| token.version == version) {
-            if token.is_fresh() && !refused.contains(&token.secret) {
-                return Ok(token.secret.clone());
+        let known = current.as_ref().filter(|token| token.version == version);
+        match refused.len() {
+            0 | 1 => {
+                let usable = known.filter(|token| token.is_fresh());
+                if let Some(token) = usable.filter(|token| !refused.contains(&token.secret)) {
+                    return Ok(token.secret.clone());
+                }
+                if refused.len() == 1 {
+                    self.note_renewal("the service refused the current one");
+                } else if known.is_some() {
+                    self.note_renewal("the current one is about to expire");
+                }
             }
-            if refused.is_empty() {
-                self.note_renewal("the current one is about to expire");
-            }
-        }
-        if !refused.is_empty() {
-            self.note_renewal("the service refused the current one");
+            _ => self.note_renewal("another request may have invalidated the current one"),
         }
         let token = self.request_token(version).await?;
         Ok(current.insert(token).secret.clone())
@@ -426,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_among_others_gets_a_token_of_its_own() {
+    fn a_worker_that_is_refused_twice_sends_its_request_alone() {
         let responses = "token a, 401, token b, 401, token c, 200, 200";
         let service = Scripted::new(2, 0, responses);
         block_on(async {
@@ -435,8 +452,8 @@ mod tests {
             service.request(0).await.expect("a page");
             service.request(0).await.expect("a page");
         });
-        let expected = "auth, batches a, auth, batches b, auth, batches c, batches b";
-        assert_eq!(service.requests(), expected, "the others keep theirs");
+        let expected = "auth, batches a, auth, batches b, auth, batches c, batches c";
+        assert_eq!(service.requests(), expected);
         assert_eq!(service.session.service.stats().renewals.get(), 2);
     }
 

@@ -55,6 +55,8 @@ pub(crate) struct Readings {
     pub(crate) accepts_any_token: bool,
     /// Only the token issued last is accepted.
     pub(crate) revokes_tokens: bool,
+    /// The number of requests that a token is good for.
+    pub(crate) token_uses: usize,
     pub(crate) accepts_offset: bool,
     /// Whether a range may end in 2100.
     pub(crate) accepts_centuries: bool,
@@ -85,6 +87,7 @@ impl Default for Readings {
             accepts_any_cursor: false,
             accepts_any_token: false,
             revokes_tokens: false,
+            token_uses: usize::MAX,
             accepts_offset: true,
             accepts_centuries: true,
             has_v1: true,
@@ -234,6 +237,13 @@ impl Readings {
         if asked.headers("authorization") != [bearer.as_str()] && !self.accepts_any_token {
             return refused(401);
         }
+        let mut uses = used.lock().unwrap();
+        let uses_of_token = uses.entry(bearer).or_default();
+        if *uses_of_token == self.token_uses {
+            return refused(401);
+        }
+        *uses_of_token += 1;
+        drop(uses);
         let (start, end) = (asked.query("start_date"), asked.query("end_date"));
         let dates = [start.as_deref(), end.as_deref()].map(Option::unwrap_or_default);
         if !self.accepts_offset && dates.iter().any(|date| date.contains('+')) {

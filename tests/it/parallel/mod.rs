@@ -14,6 +14,7 @@ use crate::export::{
     MANY_RETRIES, SEVERAL_WINDOWS, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with,
     written,
 };
+use crate::fake::readings::Readings;
 use crate::files::{self};
 use crate::harness::{Output, Server, export};
 
@@ -50,6 +51,26 @@ fn answered(server: Server) -> (usize, usize) {
 }
 
 // The same bytes.
+
+#[test]
+fn workers_may_use_up_and_revoke_the_tokens_of_each_other() {
+    for token_uses in [1, 2, 5] {
+        let service = Readings {
+            count: 200,
+            page: 5,
+            revokes_tokens: true,
+            token_uses,
+            ..Readings::default()
+        };
+        let service = service.start();
+        let [alone, four, eight] = ["1", "4", "8"].map(|workers| {
+            let ended = export(&service, &["--parallel", workers]);
+            ended.expect(0).stdout
+        });
+        assert_eq!(alone.lines().count(), 200);
+        assert!(alone == four && alone == eight, "{token_uses} uses");
+    }
+}
 
 #[test]
 fn order_and_duplicates_do_not_change_the_result() {

@@ -437,7 +437,7 @@ fn secrets_are_never_printed() {
 /// An address with a typing error is quoted, but not the secret in it.
 #[test]
 fn a_secret_in_the_address_of_an_output_is_not_shown() {
-    let folder = tempfile::TempDir::new().unwrap();
+    let folder = TempDir::new().unwrap();
     for address in [
         "postgres:/u:hunter2-x@127.0.0.1:1/t",
         "postgres://127.0.0.1:1/t?password:hunter2-x",
