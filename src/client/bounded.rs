@@ -2,8 +2,9 @@
 
 use std::io::{self, IsTerminal as _, Read};
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
+
+use crate::terminal;
 
 /// How long a file or a command may take if standard input is not a terminal.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -43,13 +44,11 @@ impl ReadLimit {
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
     ) -> io::Result<Vec<u8>> {
         let (sender, receiver) = mpsc::channel();
-        thread::Builder::new()
-            .name("bounded read".to_owned())
-            .spawn(move || {
-                let read = open().and_then(|reader| self.read_size(reader));
-                // After a timeout, the receiver is gone.
-                let _ = sender.send(read);
-            })?;
+        terminal::spawn("bounded read", move || {
+            let read = open().and_then(|reader| self.read_size(reader));
+            // After a timeout, the receiver is gone.
+            let _ = sender.send(read);
+        })?;
         let received = match self.time {
             Some(time) => receiver.recv_timeout(time),
             None => receiver.recv().map_err(mpsc::RecvTimeoutError::from),

@@ -240,19 +240,17 @@ impl Stderr {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (sender, ended) = mpsc::channel();
         let keeping = Arc::clone(&kept);
-        thread::Builder::new()
-            .name("command messages".to_owned())
-            .spawn(move || {
-                let mut piece = [0; 4096];
-                let mut stderr = stderr;
-                while let Some(Ok(length @ 1..)) = stderr.as_mut().map(|it| it.read(&mut piece)) {
-                    let mut kept = keeping.lock();
-                    let room = most.saturating_sub(kept.len());
-                    kept.extend_from_slice(&piece[..length.min(room)]);
-                }
-                // Dropping the sender signals the end.
-                drop(sender);
-            })?;
+        terminal::spawn("command messages", move || {
+            let mut piece = [0; 4096];
+            let mut stderr = stderr;
+            while let Some(Ok(length @ 1..)) = stderr.as_mut().map(|it| it.read(&mut piece)) {
+                let mut kept = keeping.lock();
+                let room = most.saturating_sub(kept.len());
+                kept.extend_from_slice(&piece[..length.min(room)]);
+            }
+            // Dropping the sender signals the end.
+            drop(sender);
+        })?;
         Ok(Self { kept, ended })
     }
 

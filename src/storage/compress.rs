@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::thread;
 
 use flate2::{Compress, Crc, FlushCompress};
 use parking_lot::Mutex;
+
+use crate::terminal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
@@ -251,9 +252,7 @@ impl Compressor {
             }
             encoder.recycle(&spare);
         };
-        thread::Builder::new()
-            .name("compress".to_owned())
-            .spawn(work)?;
+        terminal::spawn("compress", work)?;
         self.worker = Worker::Running(steps, results);
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
@@ -220,6 +221,18 @@ pub(super) fn current() -> Terminal {
         terminal.get_or_insert_default().clone()
     };
     with_thread(current).unwrap_or_default()
+}
+
+/// Starts a thread of the run of this one. It writes to the same streams, and conceals the same secrets.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let terminal = current();
+    thread::Builder::new().name(name.to_owned()).spawn(move || {
+        terminal.attach();
+        work()
+    })
 }
 
 /// Uses the secrets of this run.

@@ -27,7 +27,7 @@ mod pretty_json;
 mod stats;
 
 pub(crate) use current::{
-    Level, MessageFormat, Terminal, When, conceal, conceal_credentials, with_secrets,
+    Level, MessageFormat, Terminal, When, conceal, conceal_credentials, spawn, with_secrets,
 };
 pub(crate) use errors::{Stop, report, report_usage};
 pub(crate) use grid::{GAP, GridCell, grid, push_row, push_styled, shorten};

@@ -10,7 +10,7 @@ use indicatif::{
     HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike,
 };
 
-use super::current::{Level, MessageFormat, Terminal, When, current};
+use super::current::{Level, MessageFormat, Terminal, When, current, spawn};
 use super::stats::Stats;
 use crate::text::count;
 
@@ -56,7 +56,7 @@ impl ProgressLine {
             .with_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
         terminal.state().progress = Some(bar);
         let (shown, stats) = (terminal.clone(), Arc::clone(stats));
-        let painter = thread::Builder::new().spawn(move || paint(&shown, &stats));
+        let painter = spawn("progress", move || paint(&shown, &stats));
         Some(Self {
             terminal,
             painter: painter.ok(),

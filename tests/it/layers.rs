@@ -42,6 +42,21 @@ fn files_do_not_import_each_other_in_a_circle() {
 }
 
 #[test]
+fn threads_belong_to_a_run() {
+    // Others would not know its secrets. The runtime and the demo server, which knows none, start their own.
+    let own = ["terminal", "commands::runtime", "server::catalog"];
+    for (module, code) in &Sources::read().files {
+        let module = module.join("::");
+        let starts = ["thread::spawn", "thread::Builder"].iter();
+        let is_own = own.iter().any(|own| module.starts_with(own));
+        assert!(
+            is_own || !starts.clone().any(|start| code.contains(start)),
+            "{module}: use `terminal::spawn`"
+        );
+    }
+}
+
+#[test]
 fn an_upward_import_is_found() {
     for line in [
         "use crate::commands::run;",

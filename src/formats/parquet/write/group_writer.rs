@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::KeyValue;
@@ -13,6 +13,7 @@ use super::column_buffer::ColumnBuffer;
 use super::order::RowOrder;
 use crate::error::{Failure, Kind};
 use crate::storage::EncodedOutput;
+use crate::terminal;
 
 /// Writes row groups, and then the footer. After an error, it has neither an encoder nor a thread.
 pub(super) struct GroupWriter {
@@ -38,8 +39,7 @@ impl GroupWriter {
     pub(super) fn start(&mut self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<(), Failure> {
         let encoder = self.encoder()?;
         let (sender, receiver) = mpsc::sync_channel(1);
-        let thread = thread::Builder::new().name("parquet".to_owned());
-        let thread = thread.spawn(move || {
+        let thread = terminal::spawn("parquet", move || {
             let (encoder, columns): (Box<GroupEncoder>, _) =
                 receiver.recv().map_err(|_| ended())?;
             encoder.with_group(columns, rows)
