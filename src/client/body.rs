@@ -194,43 +194,32 @@ impl Body {
     }
 }
 
-/// Maximum size of all free buffers together, and of each.
-const MAX_FREE: usize = 4 << 20;
-const MAX_SIZE: usize = 5 << 18;
-/// Capacities are multiples of this, so that a buffer also fits a slightly larger body.
-const STEP: usize = 64 << 10;
+/// Size of a buffer.
+pub(super) const BUFFER: usize = 64 << 10;
+/// Maximum number of free buffers.
+const MAX_FREE: usize = 256;
 
-/// Reused buffers for response bodies. New memory from the system costs time, and memory freed by many
-/// threads gets fragmented.
+/// Reused buffers for response bodies, all of the same size: one that is free always fits. Memory that many threads
+/// allocate and free in other sizes gets fragmented.
 #[derive(Default)]
 pub(crate) struct Buffers {
     free: Mutex<Vec<String>>,
 }
 
 impl Buffers {
-    /// Returns a buffer for about `expected` bytes.
+    /// Returns a buffer for `expected` bytes, or for a part of them.
     pub(super) fn take(&self, expected: usize) -> String {
-        // Keep large buffers for large responses.
-        let reused = self
-            .free
-            .lock()
-            .pop_if(|buffer| expected > buffer.capacity() / 4);
-        let mut buffer = reused.unwrap_or_default();
-        if buffer.capacity() < expected {
-            buffer.reserve_exact(expected.next_multiple_of(if expected < STEP / 4 {
-                1
-            } else {
-                STEP
-            }));
+        if expected < BUFFER / 4 {
+            return String::with_capacity(expected);
         }
-        buffer
+        let free = self.free.lock().pop();
+        free.unwrap_or_else(|| String::with_capacity(BUFFER))
     }
 
     /// Takes back a buffer that is no longer needed.
     pub(crate) fn recycle(&self, mut buffer: String) {
         let mut free = self.free.lock();
-        let size: usize = free.iter().map(String::capacity).sum();
-        if size < MAX_FREE && buffer.capacity() <= MAX_SIZE {
+        if buffer.capacity() == BUFFER && free.len() < MAX_FREE {
             buffer.clear();
             free.push(buffer);
         }
@@ -351,18 +340,20 @@ mod tests {
     }
 
     #[test]
-    fn room_is_used_again_for_what_is_about_as_large() {
+    fn buffers_are_used_again_for_all_but_small_bodies() {
         let buffers = Buffers::default();
-        let buffer = buffers.take(1000);
+        let buffer = buffers.take(BUFFER);
         let place = buffer.as_ptr();
         buffers.recycle(buffer);
         let small = buffers.take(10);
         assert_ne!(small.as_ptr(), place, "too small for it");
-        let reused = buffers.take(900);
+        let reused = buffers.take(1 << 30);
         assert_eq!(reused.as_ptr(), place);
-        let fresh = buffers.take(900);
+        assert_eq!(reused.capacity(), BUFFER);
+        let fresh = buffers.take(BUFFER);
         assert_ne!(fresh.as_ptr(), place, "it is in use");
-        buffers.recycle(String::with_capacity(MAX_SIZE + 1));
+        buffers.recycle(small);
+        buffers.recycle(String::with_capacity(BUFFER + 1));
         assert!(buffers.free.lock().is_empty());
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::timeout_at;
 use url::Url;
 
 use super::base_url::BaseUrl;
-use super::body::{ACCEPTED, Body, Buffers};
+use super::body::{ACCEPTED, BUFFER, Body, Buffers};
 use super::causes::{is_not_http, is_unprocessed};
 use super::certificates::{extra_roots, install_crypto, lacks_authorities};
 use super::connection::{classify, speaks_tls};
@@ -28,8 +28,8 @@ use crate::text::thousands;
 const ERROR_LIMIT: usize = 64 * 1024;
 /// The longest last word of it.
 const LAST_WORD: usize = 8 * 1024;
-/// Bytes to allocate for a body: more are read in pieces.
-const BUFFER: usize = 1 << 20;
+/// Bytes of a body to read at a time. Compressed data may give a little more, which should fit in the same buffer.
+const PIECE: usize = BUFFER - (4 << 10);
 /// Maximum number of redirects to follow.
 const REDIRECTS: usize = 5;
 /// How often a request that the service did not process is sent again at once. Several workers may need this
@@ -192,11 +192,9 @@ impl Http {
             let failure = TlsFailure::expects_tls(&self.base_url, cause);
             return Err(request.failed(Fault::Tls(failure)));
         }
-        // A compressed body grows; a reused buffer often has the right size already.
         let content_length = inner.content_length();
         let content_length = content_length.and_then(|length| usize::try_from(length).ok());
-        let expected = content_length.map_or(BUFFER, |length| length.min(BUFFER));
-        let buffer = self.buffers.take(expected);
+        let buffer = self.buffers.take(content_length.unwrap_or(BUFFER));
         let body = match Body::new(inner.headers(), buffer) {
             Some(body) => body,
             None if inner.status().is_success() => {
@@ -388,17 +386,13 @@ impl Response {
         headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
-    /// Reads until `length` bytes are available or the body ends; returns them as text, or `None` at the end.
-    /// The text may be a little longer or shorter.
-    pub(crate) async fn text(
-        &mut self,
-        length: usize,
-    ) -> Result<Option<Arc<String>>, ServiceError> {
-        let is_last = !self.fill(length).await?;
+    /// Returns the next piece of the body as text, or `None` at the end.
+    pub(crate) async fn text(&mut self) -> Result<Option<Arc<String>>, ServiceError> {
+        let is_last = !self.fill(PIECE).await?;
         let next = if is_last {
             String::new()
         } else {
-            self.buffers.take(length)
+            self.buffers.take(BUFFER)
         };
         let text = self.body.take_text(next, is_last);
         let text = text.ok_or_else(|| self.broken("the response is not valid UTF-8"))?;

@@ -13,11 +13,12 @@ use tokio::task::{self, JoinHandle};
 use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
 use super::session::FetchSession;
 use crate::batch::Page;
+use crate::batch::json::split::ParseError;
 use crate::batch::range::Range;
 use crate::client::{Fault, PageRequest, Permit, Response, ServiceError, Version};
 use crate::secret::Secret;
 
-/// Bytes to read at a time.
+/// Bytes to receive before they are decoded, unless the page ends: the next page is requested before.
 const PIECE: usize = 1 << 20;
 /// A page above this size is handed over in parts.
 const WHOLE_LIMIT: usize = 8 << 20;
@@ -194,16 +195,21 @@ impl PageReader {
             PageDecoder::new(self.version, self.session.lenient, self.info, blank_page);
         decoder.decoded.page.answered = Some(Instant::now());
         decoder.decoded.is_retry = self.has_parts.load(Ordering::Relaxed);
-        let mut last = Arc::default();
-        let mut size = 0;
-        while let Some(text) = response.text(PIECE).await? {
+        let mut texts = Vec::new();
+        let (mut size, mut waiting) = (0, 0);
+        while let Some(text) = response.text().await? {
             size += text.len();
+            waiting += text.len();
+            texts.push(text);
             if response.has_ended() {
-                last = text;
                 break;
             }
-            let fed = decoder.feed(&text);
-            fed.map_err(|error| response.parse_error(error))?;
+            if waiting < PIECE {
+                continue;
+            }
+            waiting = 0;
+            let decoded = self.decode(&mut decoder, &mut texts);
+            decoded.map_err(|error| response.parse_error(error))?;
             let is_long = self.version == Version::V1 && decoder.decoded.received >= V1_LIMIT;
             if size > WHOLE_LIMIT || is_long {
                 if judged.is_some_and(|range| !is_within(&decoder.decoded.page, range)) {
@@ -225,15 +231,31 @@ impl PageReader {
             permit.succeeded();
         }
         if let Some(early_cursor) = self.take_early_cursor().filter(|_| size <= EARLY_LIMIT)
-            && let Some(cursor) = last_cursor(&last)
+            && let Some(cursor) = texts.last().and_then(|last| last_cursor(last))
         {
             // Without a receiver, the cursor is not needed.
             let _ = early_cursor.send(cursor.to_owned());
             // Let the next request be sent before this response is decoded.
             task::yield_now().await;
         }
-        let read = decoder.feed(&last).and_then(|()| decoder.finish());
-        read.map_err(|error| response.parse_error(error))
+        let decoded = self.decode(&mut decoder, &mut texts);
+        let finished = decoded.and_then(|()| decoder.finish());
+        finished.map_err(|error| response.parse_error(error))
+    }
+
+    /// Decodes the next texts of the response. The page keeps those that contain its batches.
+    fn decode(
+        &self,
+        decoder: &mut PageDecoder,
+        texts: &mut Vec<Arc<String>>,
+    ) -> Result<(), ParseError> {
+        for text in texts.drain(..) {
+            decoder.feed(&text)?;
+            if let Some(buffer) = Arc::into_inner(text) {
+                self.session.client.service.buffers().recycle(buffer);
+            }
+        }
+        Ok(())
     }
 }
 

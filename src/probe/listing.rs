@@ -78,8 +78,6 @@ pub(super) fn batches(count: usize) -> String {
 
 /// The maximum number of batches to read from one response: version 1 may return all.
 const MAX_BATCHES: usize = 5000;
-/// The number of bytes to read at a time.
-const PIECE: usize = 64 * 1024;
 
 /// Reads the batches of a response, up to [`MAX_BATCHES`].
 pub(super) async fn read(
@@ -92,7 +90,7 @@ pub(super) async fn read(
     });
     let mut batches = Vec::new();
     let mut is_enough = false;
-    while let Some(text) = response.text(PIECE).await? {
+    while let Some(text) = response.text().await? {
         let result = splitter.feed(&text, &mut |found| {
             is_enough = batches.len() >= MAX_BATCHES;
             if is_enough {

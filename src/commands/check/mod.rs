@@ -28,9 +28,6 @@ use crate::probe::{self, MissingVersion, Prober};
 use crate::secret::Secret;
 use crate::text;
 
-/// How much of a response to read at a time.
-const CHUNK_SIZE: usize = 64 * 1024;
-
 pub(super) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
     let args = args.clone();
     runtime::run(
@@ -316,7 +313,7 @@ async fn first_page(
         Version::V2 => Shape::Page,
     });
     let mut count = 0;
-    while let Some(text) = response.text(CHUNK_SIZE).await? {
+    while let Some(text) = response.text().await? {
         let fed = splitter.feed(&text, &mut |found| {
             count += 1;
             let flaw = match found {
