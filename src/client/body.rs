@@ -12,6 +12,8 @@ use simdutf8::compat::from_utf8;
 pub(super) const ACCEPTED: &str = "gzip";
 /// Bytes to decompress at a time: the output may be a thousand times larger.
 const CHUNK: usize = 256;
+/// Bytes to check and copy at a time, so that they are still in the fastest cache when they are copied.
+const STEP: usize = 2 << 10;
 
 /// The part of the body that was not taken yet.
 pub(super) struct Body {
@@ -55,13 +57,23 @@ impl DecodedBody {
 
     /// Adds the bytes up to the first one that is not valid; returns their number.
     fn push_text(&mut self, bytes: &[u8]) -> usize {
-        match from_utf8(bytes) {
-            Ok(text) => {
-                self.text.push_str(text);
-                bytes.len()
-            }
-            Err(error) => self.push_text(&bytes[..error.valid_up_to()]),
+        let mut taken = 0;
+        while taken < bytes.len() {
+            let rest = &bytes[taken..];
+            let step = &rest[..rest.len().min(STEP)];
+            taken += match from_utf8(step) {
+                Ok(text) => {
+                    self.text.push_str(text);
+                    step.len()
+                }
+                // Usually, the step ends in the middle of a character.
+                Err(error) if error.valid_up_to() > 0 => {
+                    self.push_text(&step[..error.valid_up_to()])
+                }
+                Err(_) => break,
+            };
         }
+        taken
     }
 
     /// Returns whether the rest may be the start of a character.
@@ -355,5 +367,24 @@ mod tests {
         buffers.recycle(small);
         buffers.recycle(String::with_capacity(BUFFER + 1));
         assert!(buffers.free.lock().is_empty());
+    }
+
+    #[test]
+    fn long_texts_stay_whole_between_steps() {
+        let text = "aé€😀".repeat(STEP);
+        for start in 0..10 {
+            let bytes = &text.as_bytes()[start..];
+            let mut body = plain();
+            body.push(Bytes::copy_from_slice(bytes));
+            assert_eq!(body.decode(bytes.len()).expect("data"), bytes.len());
+            assert_eq!(body.take_bytes(), bytes);
+        }
+        let mut body = plain();
+        body.push(Bytes::copy_from_slice(&text.as_bytes()[1..]));
+        body.decode(text.len()).expect("data");
+        assert_eq!(
+            body.take_text(String::new(), true).as_deref(),
+            Some(&text[1..])
+        );
     }
 }
