@@ -4,10 +4,12 @@
 //! and the rates follow from the counts. Fields are null where the interface allows it and a real scan
 //! would leave them empty.
 
+use std::fmt::{self, Display, Formatter};
+use std::io::Write as _;
+
 use chrono::{Datelike as _, SecondsFormat};
 use fastrand::Rng;
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::plan::{Plan, Setback, Sowing};
 use super::remarks::{FAILURES, LOSSES, REMARKS};
@@ -25,40 +27,25 @@ const PEOPLE: [&str; 9] = [
     "jan.de.vries",
 ];
 
-/// A batch as it is sent, in the field order of the interface (section 2).
-#[derive(Serialize)]
-struct BatchRecord<'a> {
-    batch_id: &'a str,
-    batch_name: String,
-    batch_creation_date: String,
-    crop_type: Option<&'a str>,
-    number_of_images: u32,
-    total_cells_per_tray: Option<u32>,
-    avg_germinated_seedlings: Option<Hundredths>,
-    avg_non_germinated_seedlings: Option<Hundredths>,
-    avg_germination_rate: Option<Hundredths>,
-    avg_usable_seedlings: Option<Hundredths>,
-    avg_non_usable_cells: Option<Hundredths>,
-    avg_usable_seedling_rate: Option<Hundredths>,
-    avg_coefficient_of_variation: Option<Hundredths>,
-    avg_median_seedling_size_mm2: Option<Hundredths>,
-    scanned_by_email: Option<String>,
-    analysis_link: Option<String>,
-    comment: Option<&'a str>,
-    warnings: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tray_material: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scanner: Option<Value>,
-}
-
-/// A decimal with two fraction digits, sent as a JSON string.
+/// A decimal with two fraction digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hundredths(u32);
 
-impl Serialize for Hundredths {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}.{:02}", self.0 / 100, self.0 % 100))
+impl Display for Hundredths {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:02}", self.0 / 100, self.0 % 100)
+    }
+}
+
+/// A JSON string, or null. Its text needs no escapes.
+struct Quoted<T>(Option<T>);
+
+impl<T: Display> Display for Quoted<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(text) => write!(f, "\"{text}\""),
+            None => f.write_str("null"),
+        }
     }
 }
 
@@ -128,33 +115,57 @@ pub(super) fn write(plan: &Plan, index: usize, unknown_fields: bool, text: &mut 
     let commented = failed || poor || one_in(4, &mut rng);
     let person = *rng.choice(&PEOPLE).expect("some");
 
-    let record = BatchRecord {
-        batch_name: format!(
-            "{} W{:02} house {house} lot {lot}",
-            crop.name,
-            created.iso_week().week()
-        ),
-        batch_creation_date: created.to_rfc3339_opts(SecondsFormat::AutoSi, true),
-        crop_type: (!one_in(30, &mut rng) || is_bad_lot).then_some(crop.name),
-        number_of_images: images,
-        total_cells_per_tray: cells_known.then_some(cells),
-        avg_germinated_seedlings: counts.map(|counts| counts.germinated),
-        avg_non_germinated_seedlings: counts.map(|counts| counts.others(counts.germinated)),
-        avg_germination_rate: counts.map(|counts| counts.rate(counts.germinated)),
-        avg_usable_seedlings: counts.map(|counts| counts.usable),
-        avg_non_usable_cells: counts.map(|counts| counts.others(counts.usable)),
-        avg_usable_seedling_rate: counts.map(|counts| counts.rate(counts.usable)),
-        avg_coefficient_of_variation: any_seedlings.then_some(variation),
-        avg_median_seedling_size_mm2: any_seedlings.then_some(size),
-        scanned_by_email: (!one_in(16, &mut rng)).then(|| format!("{person}@nursery.example")),
-        analysis_link: (!failed).then(|| format!("https://scan.example.com/analysis/{batch_id}")),
-        comment: commented.then_some(remark),
-        warnings: failed || poor || one_in(25, &mut rng),
-        tray_material: unknown_fields.then_some("peat-free, 40 % coir"),
-        scanner: unknown_fields.then(|| json!({ "id": house, "lamps": [true, null] })),
-        batch_id: &batch_id,
-    };
-    serde_json::to_writer(text, &record).expect("writing to memory cannot fail");
+    let (name, week) = (crop.name, created.iso_week().week());
+    let created = created.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    let crop_type = Quoted((!one_in(30, &mut rng) || is_bad_lot).then_some(name));
+    let total_cells = Value::from(cells_known.then_some(cells));
+    let germinated = Quoted(counts.map(|counts| counts.germinated));
+    let non_germinated = Quoted(counts.map(|counts| counts.others(counts.germinated)));
+    let germination_rate = Quoted(counts.map(|counts| counts.rate(counts.germinated)));
+    let usable = Quoted(counts.map(|counts| counts.usable));
+    let non_usable = Quoted(counts.map(|counts| counts.others(counts.usable)));
+    let usable_rate = Quoted(counts.map(|counts| counts.rate(counts.usable)));
+    let variation = Quoted(any_seedlings.then_some(variation));
+    let size = Quoted(any_seedlings.then_some(size));
+    let known_person = !one_in(16, &mut rng);
+    let email = Quoted(known_person.then(|| format!("{person}@nursery.example")));
+    let link = format!("https://scan.example.com/analysis/{batch_id}");
+    let link = Quoted((!failed).then_some(link));
+    let comment = Value::from(commented.then_some(remark));
+    let warnings = failed || poor || one_in(25, &mut rng);
+    // In the field order of the interface (section 2). One literal takes a seventh of the time of a derived
+    // `Serialize` where our own code is not optimised.
+    write!(
+        text,
+        "{{\"batch_id\":\"{batch_id}\",\
+         \"batch_name\":\"{name} W{week:02} house {house} lot {lot}\",\
+         \"batch_creation_date\":\"{created}\",\
+         \"crop_type\":{crop_type},\
+         \"number_of_images\":{images},\
+         \"total_cells_per_tray\":{total_cells},\
+         \"avg_germinated_seedlings\":{germinated},\
+         \"avg_non_germinated_seedlings\":{non_germinated},\
+         \"avg_germination_rate\":{germination_rate},\
+         \"avg_usable_seedlings\":{usable},\
+         \"avg_non_usable_cells\":{non_usable},\
+         \"avg_usable_seedling_rate\":{usable_rate},\
+         \"avg_coefficient_of_variation\":{variation},\
+         \"avg_median_seedling_size_mm2\":{size},\
+         \"scanned_by_email\":{email},\
+         \"analysis_link\":{link},\
+         \"comment\":{comment},\
+         \"warnings\":{warnings}"
+    )
+    .expect("writing to memory cannot fail");
+    if unknown_fields {
+        write!(
+            text,
+            ",\"tray_material\":\"peat-free, 40 % coir\",\
+             \"scanner\":{{\"id\":{house},\"lamps\":[true,null]}}"
+        )
+        .expect("writing to memory cannot fail");
+    }
+    text.push(b'}');
 }
 
 fn one_in(often: u32, rng: &mut Rng) -> bool {
@@ -228,7 +239,7 @@ mod tests {
 
     #[test]
     fn decimals_have_two_fraction_digits() {
-        let text = |number| serde_json::to_string(&Hundredths(number)).expect("text");
+        let text = |number| Quoted(Some(Hundredths(number))).to_string();
         assert_eq!(text(8750), "\"87.50\"");
         assert_eq!(text(5), "\"0.05\"");
     }
