@@ -14,7 +14,7 @@ mod numbers;
 mod reasons;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Datelike as _};
 use serde_json::Value;
@@ -158,11 +158,7 @@ impl Rules<'_> {
         let steps = || trays.iter().map(|tray| self.number(tray.created));
         let begun = steps().filter(|step| *step <= self.number(self.now));
         let number = begun.max().or_else(|| steps().max()).unwrap();
-        let mut by_name: BTreeMap<&str, Vec<&Tray>> = BTreeMap::new();
-        for tray in trays {
-            by_name.entry(&tray.crop).or_default().push(tray);
-        }
-        let crops = by_name.into_iter();
+        let crops = by_name(trays).into_iter();
         let mut crops: Vec<Crop<'t>> = crops
             .map(|(name, all)| self.crop(name, all, number))
             .collect();
@@ -172,30 +168,31 @@ impl Rules<'_> {
 
     /// Returns the batches of steps before `newest` that need attention, judged on their own step, newest first.
     pub(crate) fn older<'t>(&self, trays: &'t [Tray], newest: i64) -> Vec<Flagged<'t>> {
-        let mut steps: BTreeMap<(&str, i64), Vec<&Tray>> = BTreeMap::new();
+        let mut steps: BTreeSet<(&str, i64)> = BTreeSet::new();
         for tray in trays {
             let number = self.number(tray.created);
             if number < newest {
-                steps.insert((&tray.crop, number), Vec::new());
+                steps.insert((&tray.crop, number));
             }
         }
-        for ((crop, _), all) in &mut steps {
-            all.extend(trays.iter().filter(|tray| tray.crop == *crop));
-        }
-        let judged = steps.into_iter();
-        let judged =
-            judged.flat_map(|((name, number), all)| self.crop(name, all, number).attention);
+        let by_name = by_name(trays);
+        let judged = steps.into_iter().flat_map(|(name, number)| {
+            let all = by_name[name].clone();
+            self.crop(name, all, number).attention
+        });
         let mut older: Vec<Flagged<'t>> = judged.collect();
         older.sort_by_key(|flagged| newest_first(flagged.tray));
         older
     }
 
     fn crop<'t>(&self, name: &'t str, all: Vec<&'t Tray>, number: i64) -> Crop<'t> {
-        let back = |steps: std::ops::RangeInclusive<i64>| -> Vec<&Tray> {
-            let trays = all.iter().copied();
-            trays
-                .filter(|tray| steps.contains(&(number - self.number(tray.created))))
-                .collect()
+        let steps = all.iter().map(|tray| (self.number(tray.created), *tray));
+        let steps: Vec<(i64, &Tray)> = steps.collect();
+        let back = |range: std::ops::RangeInclusive<i64>| -> Vec<&Tray> {
+            let inside = steps
+                .iter()
+                .filter(|(step, _)| range.contains(&(number - step)));
+            inside.map(|(_, tray)| *tray).collect()
         };
         let (newest, before) = (back(0..=0), back(1..=4));
         let (verdict, change) = verdict(&values(&newest, USABLE), &values(&before, USABLE));
@@ -211,8 +208,9 @@ impl Rules<'_> {
             let misses = is_missed(field, middle, limit);
             misses.then_some((field, middle, limit))
         });
-        let steps = all.iter().map(|tray| (self.number(tray.created), *tray));
-        let last = steps.max_by_key(|(step, tray)| (*step <= number, tray.created));
+        let last = steps
+            .into_iter()
+            .max_by_key(|(step, tray)| (*step <= number, tray.created));
         let mut crop = Crop {
             name,
             last: last.unwrap(),
@@ -229,6 +227,15 @@ impl Rules<'_> {
         crop.attention.retain(|flagged| !flagged.reasons.is_empty());
         crop
     }
+}
+
+/// Returns the batches of each crop.
+fn by_name(trays: &[Tray]) -> BTreeMap<&str, Vec<&Tray>> {
+    let mut by_name: BTreeMap<&str, Vec<&Tray>> = BTreeMap::new();
+    for tray in trays {
+        by_name.entry(&tray.crop).or_default().push(tray);
+    }
+    by_name
 }
 
 fn newest_first(tray: &Tray) -> Reverse<(i64, String)> {

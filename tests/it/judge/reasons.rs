@@ -19,7 +19,9 @@ impl<'a> Crop<'a> {
     /// Returns all batches of the step with the reasons why they need attention, failures and then the
     /// lowest first.
     pub(crate) fn flagged(&self) -> Vec<Flagged<'a>> {
-        let mut all: Vec<Flagged<'a>> = self.newest.iter().map(|tray| self.flag(tray)).collect();
+        let usual = Usual::of(self);
+        let newest = self.newest.iter();
+        let mut all: Vec<Flagged<'a>> = newest.map(|tray| self.flag(tray, &usual)).collect();
         all.sort_by_key(|flagged| {
             (
                 !flagged.has_failed,
@@ -31,14 +33,16 @@ impl<'a> Crop<'a> {
         all
     }
 
-    fn flag(&self, tray: &'a Tray) -> Flagged<'a> {
-        let failures = self.failures(tray);
+    fn flag(&self, tray: &'a Tray, usual: &Usual) -> Flagged<'a> {
+        let failures = failures(tray, usual);
         let has_failed = !failures.is_empty();
         let others = self.missed_targets(tray).into_iter();
-        let others = others.chain(self.unusually_low(tray)).chain(warning(tray));
+        let others = others
+            .chain(unusually_low(tray, usual))
+            .chain(warning(tray));
         let reasons: Vec<String> = failures.into_iter().chain(others).collect();
         let target = self.target.and_then(|target| target.usable);
-        let levels = [target, median(&self.usual(USABLE))];
+        let levels = [target, usual.usable];
         let below = |rate: i128| levels.into_iter().flatten().map(|level| level - rate).max();
         Flagged {
             tray,
@@ -57,24 +61,6 @@ impl<'a> Crop<'a> {
         } else {
             before
         }
-    }
-
-    /// A rate of 0, or below half of the median of its crop.
-    fn failures(&self, tray: &Tray) -> Vec<String> {
-        let half = |rate: Option<i128>, pick: Pick| {
-            let (rate, middle) = rate.zip(median(&self.usual(pick)))?;
-            (rate > 0 && 2 * rate < middle).then(|| format!("{} %", rounded(middle)))
-        };
-        let is_zero = |rate: Option<i128>| rate.is_some_and(|rate| rate <= 0);
-        let reasons = [
-            is_zero(tray.germination).then(|| "nothing germinated".to_owned()),
-            is_zero(tray.usable).then(|| "no usable seedlings".to_owned()),
-            half(tray.usable, USABLE)
-                .map(|usual| format!("less than half of its crop's usual {usual}")),
-            half(tray.germination, GERMINATION)
-                .map(|usual| format!("germination less than half of the usual {usual}")),
-        ];
-        reasons.into_iter().flatten().collect()
     }
 
     fn missed_targets(&self, tray: &Tray) -> Vec<String> {
@@ -96,15 +82,50 @@ impl<'a> Crop<'a> {
         });
         missed.collect()
     }
+}
 
-    /// More than three deviations and at least a point below the median.
-    fn unusually_low(&self, tray: &Tray) -> Option<String> {
-        let usual = self.usual(USABLE);
-        let middle = median(&usual)?;
-        let below = middle - tray.usable?;
-        let is_low = below > 3 * deviation(&usual)? && below >= POINT;
-        is_low.then(|| format!("unusually low, its crop has {} %", rounded(middle)))
+/// What is usual for a crop.
+struct Usual {
+    usable: Option<i128>,
+    deviation: Option<i128>,
+    germination: Option<i128>,
+}
+
+impl Usual {
+    fn of(crop: &Crop<'_>) -> Self {
+        let usable = crop.usual(USABLE);
+        Self {
+            usable: median(&usable),
+            deviation: deviation(&usable),
+            germination: median(&crop.usual(GERMINATION)),
+        }
     }
+}
+
+/// A rate of 0, or below half of the median of its crop.
+fn failures(tray: &Tray, usual: &Usual) -> Vec<String> {
+    let half = |rate: Option<i128>, middle: Option<i128>| {
+        let (rate, middle) = rate.zip(middle)?;
+        (rate > 0 && 2 * rate < middle).then(|| format!("{} %", rounded(middle)))
+    };
+    let is_zero = |rate: Option<i128>| rate.is_some_and(|rate| rate <= 0);
+    let reasons = [
+        is_zero(tray.germination).then(|| "nothing germinated".to_owned()),
+        is_zero(tray.usable).then(|| "no usable seedlings".to_owned()),
+        half(tray.usable, usual.usable)
+            .map(|usual| format!("less than half of its crop's usual {usual}")),
+        half(tray.germination, usual.germination)
+            .map(|usual| format!("germination less than half of the usual {usual}")),
+    ];
+    reasons.into_iter().flatten().collect()
+}
+
+/// More than three deviations and at least a point below the median.
+fn unusually_low(tray: &Tray, usual: &Usual) -> Option<String> {
+    let middle = usual.usable?;
+    let below = middle - tray.usable?;
+    let is_low = below > 3 * usual.deviation? && below >= POINT;
+    is_low.then(|| format!("unusually low, its crop has {} %", rounded(middle)))
 }
 
 fn warning(tray: &Tray) -> Option<String> {
