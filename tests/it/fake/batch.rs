@@ -1,5 +1,6 @@
 //! Batches as JSON texts, valid unless a test changes them.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 
 use chrono::{DateTime, Utc};
@@ -32,6 +33,9 @@ pub(crate) const DECIMALS: [&str; 8] = [
     FIELDS[6], FIELDS[7], FIELDS[8], FIELDS[9], FIELDS[10], FIELDS[11], FIELDS[12], FIELDS[13],
 ];
 
+/// When a new batch was created: 2026-05-01, at 6:00.
+const MAY: i64 = 1_777_615_200;
+
 /// A batch. Its `Display` is the JSON object that a service sends.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
@@ -39,28 +43,28 @@ pub(crate) struct Batch {
     pub(crate) created: i64,
     /// The time that `start_date` and `end_date` are compared with; `None` if no date matches.
     pub(crate) compared: Option<i64>,
-    fields: Vec<(String, String)>,
+    fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
 impl Batch {
     /// A valid batch with most fields null, created on 2026-05-01.
     pub(crate) fn new(id: &str) -> Self {
         let value = |name: &str| match name {
-            "batch_id" => json!(id).to_string(),
-            "batch_name" => "\"Tray\"".to_owned(),
-            "number_of_images" => "12".to_owned(),
-            "total_cells_per_tray" => "128".to_owned(),
-            "avg_germination_rate" => "\"87.50\"".to_owned(),
-            "warnings" => "false".to_owned(),
-            _ => "null".to_owned(),
+            "batch_id" => json!(id).to_string().into(),
+            "batch_name" => "\"Tray\"".into(),
+            "batch_creation_date" => "\"2026-05-01T06:00:00Z\"".into(),
+            "number_of_images" => "12".into(),
+            "total_cells_per_tray" => "128".into(),
+            "avg_germination_rate" => "\"87.50\"".into(),
+            "warnings" => "false".into(),
+            _ => "null".into(),
         };
-        let fields = FIELDS.map(|name| (name.to_owned(), value(name)));
-        let batch = Self {
-            created: 0,
-            compared: None,
+        let fields = FIELDS.map(|name| (name.into(), value(name)));
+        Self {
+            created: MAY,
+            compared: Some(MAY),
             fields: fields.into(),
-        };
-        batch.created("2026-05-01T06:00:00Z")
+        }
     }
 
     /// A valid batch without nulls.
@@ -96,15 +100,19 @@ impl Batch {
 
     /// Replaces the creation date, in seconds since 1970.
     pub(crate) fn created_at(self, second: i64) -> Self {
-        self.created(&date(second))
+        Self {
+            created: second,
+            compared: Some(second),
+            ..self.with("batch_creation_date", json!(date(second)))
+        }
     }
 
     /// Sets `field` to a JSON value, in its place if it is there.
     pub(crate) fn set(&mut self, field: &str, json: impl Display) {
-        let json = json.to_string();
+        let json = json.to_string().into();
         match self.fields.iter_mut().find(|(name, _)| name == field) {
             Some((_, value)) => *value = json,
-            None => self.fields.push((field.to_owned(), json)),
+            None => self.fields.push((field.to_owned().into(), json)),
         }
     }
 
@@ -156,13 +164,10 @@ impl Display for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, (name, value)) in self.fields.iter().enumerate() {
             let before = if number == 0 { '{' } else { ',' };
-            if name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-            {
-                write!(f, "{before}\"{name}\":{value}")?;
-            } else {
-                write!(f, "{before}{}:{value}", json!(name))?;
+            match name {
+                // The names of the interface need no escapes.
+                Cow::Borrowed(name) => write!(f, "{before}\"{name}\":{value}")?,
+                Cow::Owned(name) => write!(f, "{before}{}:{value}", json!(name))?,
             }
         }
         f.write_str("}")

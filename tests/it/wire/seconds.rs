@@ -25,10 +25,10 @@ fn serve(batches: &[(i64, usize)], oversized: Oversized) -> FakeService {
     for &(offset, count) in batches {
         let instant = FIRST + offset;
         let date: DateTime<Utc> = DateTime::from_timestamp_millis(instant).unwrap();
+        let batch = Batch::small("ID").created(&date.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string());
+        let text = batch.text();
         for number in 0..count {
-            let batch = Batch::small(&format!("b{offset}-{number}"))
-                .created(&date.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string());
-            texts.push((instant, batch.text()));
+            texts.push((instant, text.replace("ID", &format!("b{offset}-{number}"))));
         }
     }
     FakeService::start(move |asked| {
