@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use bytes::{Buf as _, Bytes};
 use flate2::write::MultiGzDecoder;
+use memchr::{memrchr, memrchr_iter};
 use parking_lot::Mutex;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use simdutf8::compat::from_utf8;
@@ -181,7 +182,7 @@ impl Body {
     }
 
     /// Returns the text so far, and continues in `next`, which must be empty; `None` if it is not text. A text that is
-    /// not the last one ends after a `}` if it has one: a batch that is complete in one text is read faster.
+    /// not the last one ends after a batch, if possible: one that is complete in one text is read faster.
     pub(super) fn take_text(&mut self, mut next: String, is_last: bool) -> Option<String> {
         let Some(buffer) = self.buffer() else {
             return Some(String::new());
@@ -190,9 +191,9 @@ impl Body {
             return None;
         }
         let text = &mut buffer.text;
-        if !is_last && let Some(brace) = text.rfind('}') {
-            next.push_str(&text[brace + 1..]);
-            text.truncate(brace + 1);
+        if !is_last && let Some(end) = end_of_batch(text) {
+            next.push_str(&text[end..]);
+            text.truncate(end);
         }
         Some(std::mem::replace(text, next))
     }
@@ -204,6 +205,17 @@ impl Body {
         bytes.extend(buffer.rest);
         bytes
     }
+}
+
+/// Returns where the last batch that is complete ends: before `,{`, or else after the last brace.
+fn end_of_batch(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let before_next = memrchr_iter(b'{', bytes).find_map(|start| {
+        let before = bytes[..start].trim_ascii_end().strip_suffix(b",")?;
+        let before = before.trim_ascii_end();
+        before.ends_with(b"}").then_some(before.len())
+    });
+    before_next.or_else(|| memrchr(b'}', bytes).map(|brace| brace + 1))
 }
 
 /// Size of a buffer.
@@ -335,6 +347,19 @@ mod tests {
             prop_assert_eq!(is_whole.then_some(text).flatten(), expected);
             prop_assert_eq!(whole.take_bytes(), bytes);
         }
+    }
+
+    #[test]
+    fn a_piece_ends_after_a_batch() {
+        for (text, end) in [
+            (r#"[{"a":1},{"x":{"y":2},"b""#, 8),
+            (r#"[{"a":1} , {"x":{"y":2},"b""#, 8),
+            (r#"[{"x":{"y":2},"b""#, 13),
+            (r#"{"data":[{},"#, 11),
+        ] {
+            assert_eq!(end_of_batch(text), Some(end), "{text}");
+        }
+        assert_eq!(end_of_batch(r#"[{"a":1"#), None);
     }
 
     #[test]
