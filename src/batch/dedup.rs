@@ -76,7 +76,7 @@ impl Digest {
 
     pub(super) fn of(batch: &Batch, keys: &HashKeys, pieces: &mut Pieces) -> Self {
         let HashKeys { id, content, seed } = keys;
-        let id = xxh3_128_with_secret(batch.id().as_bytes(), id);
+        let id = batch.id_hash(|text| xxh3_128_with_secret(text, id));
         let hash = |bytes: &[u8]| {
             let mut hasher = FoldHasher::with_seed(*seed, content);
             hasher.write(bytes);

@@ -167,6 +167,20 @@ impl Batch {
         self.plain(BATCH_ID).unwrap_or_default()
     }
 
+    /// Passes the id to `hash`.
+    pub(super) fn id_hash<T>(&self, hash: impl Fn(&[u8]) -> T) -> T {
+        match &self.index {
+            Index::Usual {
+                spans,
+                has_escapes: false,
+            } => {
+                let (start, end) = spans[BATCH_ID];
+                hash(&self.source()[usize::from(start) + 1..usize::from(end) - 1])
+            }
+            _ => hash(self.id().as_bytes()),
+        }
+    }
+
     /// Returns the object with its fields in the order of the interface, nullable ones always present, and
     /// unknown ones sorted at the end, with as few escapes as possible: the same text for the same content.
     pub(crate) fn canonical(&self) -> String {

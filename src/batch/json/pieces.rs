@@ -43,21 +43,22 @@ impl Pieces {
         }
     }
 
-    /// Appends the same, and `end` after it.
-    #[allow(clippy::inline_always, reason = "as for `push`")]
-    #[inline(always)]
-    pub(crate) fn push_with_end(&mut self, source: &[u8], length: usize, end: u8) {
-        if length < BLOCK
-            && let Some(from) = source.first_chunk::<BLOCK>()
-            && let Some(to) = self.bytes.get_mut(self.length..)
-            && let Some(to) = to.first_chunk_mut::<BLOCK>()
-        {
-            *to = *from;
-            to[length] = end;
-            self.length += length + 1;
-        } else {
-            self.push_long(&source[..length], end);
-        }
+    /// Appends all of `source`, and `end` after it.
+    pub(crate) fn push_with_end(&mut self, source: &[u8], end: u8) {
+        self.append(source);
+        // There is room for a block after it.
+        self.bytes[self.length] = end;
+        self.length += 1;
+    }
+
+    /// Returns the free memory after the text. What is written there belongs to the text after [`Pieces::extend`].
+    pub(crate) fn free(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.length..).unwrap_or_default()
+    }
+
+    /// Adds the first `length` bytes of the free memory to the text.
+    pub(crate) fn extend(&mut self, length: usize) {
+        self.length += length;
     }
 
     /// Replaces the byte at `position`.
@@ -69,14 +70,6 @@ impl Pieces {
     #[inline(never)]
     pub(crate) fn push_any(&mut self, source: &[u8]) {
         self.append(source);
-    }
-
-    #[inline(never)]
-    fn push_long(&mut self, source: &[u8], end: u8) {
-        self.append(source);
-        // There is room for a block after it.
-        self.bytes[self.length] = end;
-        self.length += 1;
     }
 
     #[inline]

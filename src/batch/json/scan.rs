@@ -14,10 +14,12 @@ use super::flaw::{NAME_LIMIT, flaw};
 use super::layout::{FieldLayout, ObjectLayout};
 use super::names::{self, NAMES, Opening, known_name};
 use super::pieces::Pieces;
-use super::tokens::{any_string, boolean, date, decimal, integer, number, plain, string};
+use super::tokens::{
+    any_string, boolean, date, decimal, integer, number, plain, short_decimal, short_string, string,
+};
 use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::columns::NULLABLE_COLUMNS;
-use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Column, FieldType};
+use crate::batch::{ALL_COLUMNS, ANALYSIS_LINK, BATCH_ID, COLUMNS, Column, FieldType};
 
 /// Maximum number of unknown fields: each may have to be compared with all others.
 const MAX_UNKNOWN: usize = 128;
@@ -189,34 +191,35 @@ pub(in crate::batch) struct BatchScanner {
 impl BatchScanner {
     /// Reads the object at the start of `text`; `None` if it is incomplete, flawed or rare. If it has whitespace
     /// between its tokens, it is appended to `compact` without it.
+    #[inline(never)]
     pub(in crate::batch) fn object(&mut self, text: &str) -> Option<Found> {
         // Longer objects need a general index.
         let bytes = &text.as_bytes()[..text.len().min(u16::MAX.into())];
         let mut spans = Spans::default();
         let mut has_escapes = false;
         let mut position = 0;
-        let usual = 'usual: {
+        'usual: {
             // One call per column, so that the compiler knows names, lengths and types.
             macro_rules! columns {
                 ($($column:literal)*) => {
                     $(match field::<$column>(bytes, position, &mut spans, &mut has_escapes) {
                         Some(end) => position = end,
-                        None => break 'usual $column,
+                        None => break 'usual,
                     })*
                     const { assert!([$($column),*].len() == COLUMNS.len()) };
                 };
             }
             columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
-            COLUMNS.len()
-        };
-        if usual == COLUMNS.len() && bytes.get(position) == Some(&b'}') {
-            return Some(Found {
-                index: Index::Usual { spans, has_escapes },
-                length: position + 1,
-                is_compacted: false,
-            });
+            if bytes.get(position) == Some(&b'}') {
+                return Some(Found {
+                    index: Index::Usual { spans, has_escapes },
+                    length: position + 1,
+                    is_compacted: false,
+                });
+            }
         }
-        self.other_object(text, position, &spans[..usual], has_escapes)
+        let found = spans.iter().take_while(|(_, end)| *end > 0).count();
+        self.other_object(text, position, &spans[..found], has_escapes)
     }
 
     /// Reads an object whose first columns, up to `position`, were found already.
@@ -754,16 +757,56 @@ fn field<const COLUMN: usize>(
     spans: &mut Spans,
     has_escapes: &mut bool,
 ) -> Option<usize> {
-    let start = position + Opening::<COLUMN>::LENGTH;
-    if text.get(position..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
-        return None;
-    }
-    let end = start + known(&COLUMNS[COLUMN], &text[start..], has_escapes)?;
+    // Most texts are shorter, and no other value is longer.
+    let usual_length = if COLUMN == ANALYSIS_LINK { 96 } else { 48 };
+    let opening = &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH];
+    let rest = text.get(position..)?;
+    let length = if let Some(block) = rest.get(..opening.len() + 1 + usual_length) {
+        // In a block of known size, lengths need no checks.
+        let (name, value) = block.split_at(opening.len());
+        if name != opening {
+            return None;
+        }
+        match short_value(COLUMN, value) {
+            Some(length) => length,
+            None => any_value(&COLUMNS[COLUMN], &rest[opening.len()..], has_escapes)?,
+        }
+    } else {
+        any_value(&COLUMNS[COLUMN], rest.strip_prefix(opening)?, has_escapes)?
+    };
+    let start = position + opening.len();
+    let end = start + length;
     #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
     {
         spans[COLUMN] = (start as u16, end as u16);
     }
     Some(end)
+}
+
+/// Returns the length of a usual value of `column` at the start of `block`; `None` for any other, which may be valid, too.
+#[allow(clippy::inline_always, reason = "a constant column leaves one case")]
+#[inline(always)]
+fn short_value(column: usize, block: &[u8]) -> Option<usize> {
+    let (quote, rest) = block.split_first()?;
+    let is_quoted = *quote == b'"';
+    match COLUMNS[column].kind {
+        FieldType::Text if is_quoted => {
+            let length = short_string(rest)?;
+            (length > 1 || column != BATCH_ID).then_some(length + 1)
+        }
+        FieldType::Text if COLUMNS[column].nullable => block.starts_with(b"null").then_some(4),
+        FieldType::Decimal if is_quoted => Some(short_decimal(rest.first_chunk()?)? + 2),
+        FieldType::Text | FieldType::Decimal => None,
+        FieldType::Date => date(block),
+        FieldType::Integer => integer(block),
+        FieldType::Boolean => boolean(block),
+    }
+}
+
+/// Returns the length of any value of `column`; see [`known`].
+#[inline(never)]
+fn any_value(column: &Column, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
+    known(column, text, has_escapes)
 }
 
 /// Returns the length of the value of any known column.

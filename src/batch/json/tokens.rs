@@ -66,6 +66,23 @@ pub(super) fn string(text: &[u8], has_escapes: &mut bool) -> Option<usize> {
     })
 }
 
+/// Returns the length of the string at the start of `block`, without its first quote, if it has no escapes and ends there;
+/// `None` for any other. A multiple of 16 bytes is read.
+#[allow(clippy::inline_always, reason = "most strings are short")]
+#[inline(always)]
+pub(super) fn short_string(block: &[u8]) -> Option<usize> {
+    let mut before = 0;
+    for chunk in block.as_chunks::<16>().0 {
+        let special = special(*chunk);
+        if special != 0 {
+            let length = before + special.trailing_zeros() as usize;
+            return (block[length] == b'"').then_some(length + 1);
+        }
+        before += 16;
+    }
+    None
+}
+
 /// The same, but an escape may be half of a surrogate pair.
 pub(super) fn any_string(text: &[u8]) -> Option<usize> {
     let (b'"', content) = text.split_first()? else {
@@ -129,11 +146,15 @@ const HEX_DIGITS: [u32; 256] = {
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// Returns the top bit of each of eight bytes that is less than `limit` (at most 128). A match may cause
-/// false matches in later bytes; the first one is always correct.
-#[inline]
-fn below(word: u64, limit: u8) -> u64 {
-    word.wrapping_sub(ONES * u64::from(limit)) & !word & TOPS
+/// Returns which of these bytes are a quote, a backslash or a control character, one bit each.
+#[allow(clippy::inline_always, reason = "it is called for each string")]
+#[inline(always)]
+fn special(bytes: [u8; 16]) -> u32 {
+    let bytes = u8x16::new(bytes);
+    let is_control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    let is_quote = bytes.simd_eq(u8x16::splat(b'"'));
+    let is_backslash = bytes.simd_eq(u8x16::splat(b'\\'));
+    (is_control | is_quote | is_backslash).to_bitmask()
 }
 
 /// Returns the number of bytes before the first quote, backslash or control character.
@@ -142,11 +163,7 @@ fn below(word: u64, limit: u8) -> u64 {
 pub(super) fn plain(text: &[u8]) -> Option<usize> {
     let mut rest = text;
     while let Some((bytes, more)) = rest.split_first_chunk() {
-        let bytes = u8x16::new(*bytes);
-        let is_control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
-        let is_quote = bytes.simd_eq(u8x16::splat(b'"'));
-        let is_backslash = bytes.simd_eq(u8x16::splat(b'\\'));
-        let special = (is_control | is_quote | is_backslash).to_bitmask();
+        let special = special(*bytes);
         if special != 0 {
             return Some(text.len() - rest.len() + special.trailing_zeros() as usize);
         }
@@ -160,13 +177,29 @@ fn is_special(byte: u8) -> bool {
     matches!(byte, ..b' ' | b'"' | b'\\')
 }
 
-#[inline]
+#[allow(clippy::inline_always, reason = "it is short")]
+#[inline(always)]
 fn digits(text: &[u8]) -> usize {
+    const DIGITS: BytePattern = BytePattern::new(b"00000000");
+    if let Some(bytes) = text.first_chunk() {
+        let others = DIGITS.misfits(u64::from_le_bytes(*bytes)) & TOPS;
+        if others != 0 {
+            // Later bytes may be wrong: the sum of the first one may be carried over.
+            return others.trailing_zeros() as usize / 8;
+        }
+    }
+    many_digits(text)
+}
+
+/// The same, one at a time.
+#[inline(never)]
+fn many_digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
 /// Returns the length of the whole number at the start of `text`.
-#[inline]
+#[allow(clippy::inline_always, reason = "it is short")]
+#[inline(always)]
 pub(super) fn integer(text: &[u8]) -> Option<usize> {
     let count = digits(text);
     let is_plain = (1..=SAFE_DIGITS).contains(&count) && (text[0] != b'0' || count == 1);
@@ -204,78 +237,100 @@ fn any_decimal(text: &[u8]) -> Option<usize> {
 #[allow(clippy::inline_always, reason = "as for `decimal`")]
 #[inline(always)]
 pub(super) fn short_decimal(text: &[u8; 8]) -> Option<usize> {
-    /// The last bytes of the number.
-    const PATTERN: BytePattern = BytePattern::new(*b"00000.00");
+    /// By the number of bytes before the quote; eight if there is none.
+    const PATTERNS: [BytePattern; 9] = [
+        BytePattern::NEVER,
+        BytePattern::NEVER,
+        BytePattern::NEVER,
+        BytePattern::NEVER,
+        BytePattern::new(b"0.00\""),
+        BytePattern::new(b"00.00\""),
+        BytePattern::new(b"000.00\""),
+        BytePattern::new(b"0000.00\""),
+        BytePattern::NEVER,
+    ];
     let word = u64::from_le_bytes(*text);
-    let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
+    // The first top bit is that of the first quote, unless a byte before it does not fit.
+    let quotes = (word ^ (ONES * u64::from(b'"'))).wrapping_sub(ONES) & TOPS;
     let length = quotes.trailing_zeros() as usize / 8;
-    if !(4..8).contains(&length) {
-        return None;
-    }
-    // The number moves to the end of the word. Bytes before it are zero.
-    let before = 64 - 8 * length;
-    let difference = (word << before) ^ (PATTERN.word >> before << before);
-    PATTERN.allows(difference).then_some(length)
+    PATTERNS[length].fits(word).then_some(length)
 }
 
-/// Eight bytes, where `0` stands for any digit.
+/// At most eight bytes, where `0` stands for any digit.
 struct BytePattern {
     word: u64,
+    /// The bits that are compared.
+    mask: u64,
     /// What leaves the top bit of a byte clear if it is added to an allowed difference from the pattern.
     limits: u64,
 }
 
 impl BytePattern {
-    const fn new(bytes: [u8; 8]) -> Self {
-        let mut limits = [0x7f; 8];
+    /// Fits nothing.
+    const NEVER: Self = Self {
+        word: 0,
+        mask: 0,
+        limits: TOPS,
+    };
+
+    const fn new(pattern: &[u8]) -> Self {
+        let (mut bytes, mut mask, mut limits) = ([0; 8], [0; 8], [0; 8]);
         let mut place = 0;
-        while place < bytes.len() {
-            if bytes[place] == b'0' {
-                limits[place] -= 9;
-            }
+        while place < pattern.len() {
+            bytes[place] = pattern[place];
+            mask[place] = u8::MAX;
+            limits[place] = if pattern[place] == b'0' {
+                0x7f - 9
+            } else {
+                0x7f
+            };
             place += 1;
         }
         Self {
             word: u64::from_le_bytes(bytes),
+            mask: u64::from_le_bytes(mask),
             limits: u64::from_le_bytes(limits),
         }
     }
 
-    /// Returns whether bytes that differ from the pattern in these bits match it.
     #[inline]
-    fn allows(&self, difference: u64) -> bool {
-        (difference.wrapping_add(self.limits) | difference) & TOPS == 0
+    fn fits(&self, word: u64) -> bool {
+        self.misfits(word) & TOPS == 0
     }
 
+    /// Returns eight bytes, of which one has its top bit set if `word` does not fit.
     #[inline]
-    fn fits(&self, bytes: &[u8]) -> bool {
-        let word = bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-        word.is_some_and(|word| self.allows(word ^ self.word))
+    fn misfits(&self, word: u64) -> u64 {
+        let difference = (word ^ self.word) & self.mask;
+        difference.wrapping_add(self.limits) | difference
     }
 }
 
 /// Returns the length of the date in quotes at the start of `text`.
 #[inline]
 pub(super) fn date(text: &[u8]) -> Option<usize> {
-    const DAY: BytePattern = BytePattern::new(*b"0000-00-");
-    const MINUTE: BytePattern = BytePattern::new(*b"00T00:00");
-    const TIME: BytePattern = BytePattern::new(*b"00:00:00");
+    const DAY: BytePattern = BytePattern::new(b"0000-00-");
+    const MINUTE: BytePattern = BytePattern::new(b"00T00:00");
+    const TIME: BytePattern = BytePattern::new(b"00:00:00");
     let (date, rest) = text.split_first_chunk::<20>()?;
-    let has_pattern = date[0] == b'"'
-        && DAY.fits(&date[1..])
-        && MINUTE.fits(&date[9..])
-        && TIME.fits(&date[12..]);
-    if !has_pattern {
+    let word = |place: usize| {
+        let bytes = date[place..].first_chunk();
+        u64::from_le_bytes(*bytes.expect("there are twenty bytes"))
+    };
+    let misfits = DAY.misfits(word(1)) | MINUTE.misfits(word(9)) | TIME.misfits(word(12));
+    if date[0] != b'"' || misfits & TOPS != 0 {
         return None;
     }
-    let two = |place: usize| (date[place] - b'0') * 10 + (date[place + 1] - b'0');
-    let (month, day) = (two(6), two(9));
-    let is_day = (1..=28).contains(&day)
-        || (29..=30).contains(&day) && month != 2
-        || day == 31 && has_31_days(month)
-        || day == 29 && is_leap_year(two(1), two(3));
-    let fits = (1..=12).contains(&month) && is_day && two(12) < 24 && two(15) < 60 && two(18) < 60;
-    if !fits {
+    // Two digits have the same order as the numbers that they write.
+    let two = |place: usize| u16::from_be_bytes([date[place], date[place + 1]]);
+    let number = u16::from_be_bytes;
+    let is_early_day = (number(*b"01")..=number(*b"28")).contains(&two(9));
+    let is_valid = (number(*b"01")..=number(*b"12")).contains(&two(6))
+        && (is_early_day || is_late_day([two(1), two(3), two(6), two(9)]))
+        && two(12) < number(*b"24")
+        && date[15] < b'6'
+        && date[18] < b'6';
+    if !is_valid {
         return None;
     }
     let mut position = 0;
@@ -290,6 +345,19 @@ pub(super) fn date(text: &[u8]) -> Option<usize> {
     } else {
         zone.starts_with(b"+00:00\"").then_some(20 + position + 7)
     }
+}
+
+/// Returns whether a month has a day that is not one of the first 28. The parts of the date are two digits each: the
+/// first and the last two of the year, the month and the day.
+#[inline(never)]
+fn is_late_day(date: [u16; 4]) -> bool {
+    let [century, year, month, day] = date.map(|digits| {
+        let [tens, ones] = digits.to_be_bytes();
+        (tens - b'0') * 10 + (ones - b'0')
+    });
+    (29..=30).contains(&day) && month != 2
+        || day == 31 && has_31_days(month)
+        || day == 29 && is_leap_year(century, year)
 }
 
 /// Returns whether a year is a leap year, given its first two digits and its last two.

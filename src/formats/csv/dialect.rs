@@ -66,25 +66,33 @@ impl Dialect {
 
     /// Returns whether text between JSON quotes, the first `length` bytes of `source`, is written as received. Without
     /// JSON escapes, it has no quote and no line break.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "it is called for each text")]
+    #[inline(always)]
     pub(super) fn is_plain(&self, source: &[u8], length: usize) -> bool {
-        let text = &source[..length];
-        // One bit for each byte.
-        let special = |block: &[u8; BLOCK]| {
+        let (blocks, rest) = source.as_chunks::<BLOCK>();
+        let (delimiter, backslash) = (u8x16::splat(self.delimiter), u8x16::splat(b'\\'));
+        let mut missing = length;
+        for block in blocks {
             let bytes = u8x16::new(*block);
-            let is_delimiter = bytes.simd_eq(u8x16::splat(self.delimiter));
-            (is_delimiter | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
-        };
-        let has_any = if let Some(last) = text.last_chunk() {
-            let mut blocks = text.as_chunks().0.iter();
-            blocks.any(|block| special(block) != 0) || special(last) != 0
-        } else if let Some(block) = source.first_chunk() {
-            special(block) & ((1 << length) - 1) != 0
-        } else {
-            text.iter()
-                .any(|byte| *byte == b'\\' || *byte == self.delimiter)
-        };
-        !has_any && !matches!(text.first(), Some(b'=' | b'+' | b'-' | b'@' | b'\''))
+            // One bit for each byte.
+            let special = (bytes.simd_eq(delimiter) | bytes.simd_eq(backslash)).to_bitmask();
+            if missing < BLOCK {
+                return special & ((1 << missing) - 1) == 0
+                    && !Self::is_special_start(source, length);
+            }
+            if special != 0 {
+                return false;
+            }
+            missing -= BLOCK;
+        }
+        let mut rest = rest[..missing].iter();
+        !rest.any(|byte| *byte == b'\\' || *byte == self.delimiter)
+            && !Self::is_special_start(source, length)
+    }
+
+    #[inline]
+    fn is_special_start(source: &[u8], length: usize) -> bool {
+        length > 0 && matches!(source[0], b'=' | b'+' | b'-' | b'@' | b'\'')
     }
 
     /// Adds a cell and the delimiter after it to `row`, in quotes only if needed.
@@ -95,7 +103,7 @@ impl Dialect {
         if is_quoted {
             return self.quoted_cell(row, text);
         }
-        row.push_with_end(bytes, bytes.len(), self.delimiter);
+        row.push_with_end(bytes, self.delimiter);
     }
 
     /// Adds a cell in quotes and the delimiter after it to `row`.

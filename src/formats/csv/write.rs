@@ -100,43 +100,74 @@ impl Csv {
     }
 }
 
+/// Values of up to this length minus one are copied in one block, with what follows them.
+const SHORT: usize = 32;
+const LONG: usize = 96;
+
 impl Row {
-    /// Adds a cell.
-    #[inline]
-    fn add(&mut self, batch: &Batch, object: &[u8], column: usize, rule: CopyRule) {
-        if rule == CopyRule::Never || !self.copy(batch, object, column, rule) {
-            let cell = self.cell(batch, column);
-            // Without a header, a separator in a date could be taken for the delimiter.
-            let is_unclear = COLUMNS[column].kind == FieldType::Date
-                && self.dialect.options.excel
-                && self.dialect.options.no_header
-                && cell.contains(['.', ',']);
-            if is_unclear {
-                self.dialect.quoted_cell(&mut self.bytes, &cell);
-            } else {
-                self.dialect.cell(&mut self.bytes, &cell);
+    /// Copies the values of `batch` up to the first that cannot be written as received; returns how many.
+    #[inline(never)]
+    fn copy(&mut self, batch: &Batch, columns: &[usize], rules: &[CopyRule]) -> usize {
+        let object = batch.source();
+        let Self { dialect, bytes, .. } = self;
+        let delimiter = dialect.delimiter;
+        let mut free = bytes.free();
+        let all = free.len();
+        let mut copied = 0;
+        for (column, rule) in columns.iter().zip(rules) {
+            let Some(Range { mut start, mut end }) = batch.valid_span(*column) else {
+                break;
+            };
+            match object[start] {
+                b'"' => (start, end) = (start + 1, end - 1),
+                b'n' => end = start,
+                _ => {}
             }
+            let (source, length) = (&object[start..], end - start);
+            let is_copied = match rule {
+                CopyRule::Always => true,
+                CopyRule::IfPlain => dialect.is_plain(source, length),
+                CopyRule::Never => false,
+            };
+            if !is_copied {
+                break;
+            }
+            if length < SHORT
+                && let Some(from) = source.first_chunk::<SHORT>()
+                && let Some(to) = free.first_chunk_mut::<SHORT>()
+            {
+                *to = *from;
+                to[length] = delimiter;
+            } else if length < LONG
+                && let Some(from) = source.first_chunk::<LONG>()
+                && let Some(to) = free.first_chunk_mut::<LONG>()
+            {
+                *to = *from;
+                to[length] = delimiter;
+            } else {
+                break;
+            }
+            free = &mut free[length + 1..];
+            copied += 1;
         }
+        let length = all - free.len();
+        bytes.extend(length);
+        copied
     }
 
-    /// Copies a value from `object`, where the text of `batch` begins; returns false if it cannot be written as received.
-    #[inline]
-    fn copy(&mut self, batch: &Batch, object: &[u8], column: usize, rule: CopyRule) -> bool {
-        let Some(Range { mut start, mut end }) = batch.valid_span(column) else {
-            return false;
-        };
-        match object[start] {
-            b'"' => (start, end) = (start + 1, end - 1),
-            b'n' => end = start,
-            _ => {}
+    /// Adds any cell.
+    fn add(&mut self, batch: &Batch, column: usize) {
+        let cell = self.cell(batch, column);
+        // Without a header, a separator in a date could be taken for the delimiter.
+        let is_unclear = COLUMNS[column].kind == FieldType::Date
+            && self.dialect.options.excel
+            && self.dialect.options.no_header
+            && cell.contains(['.', ',']);
+        if is_unclear {
+            self.dialect.quoted_cell(&mut self.bytes, &cell);
+        } else {
+            self.dialect.cell(&mut self.bytes, &cell);
         }
-        let (source, length) = (&object[start..], end - start);
-        if rule == CopyRule::IfPlain && !self.dialect.is_plain(source, length) {
-            return false;
-        }
-        self.bytes
-            .push_with_end(source, length, self.dialect.delimiter);
-        true
     }
 
     fn cell<'a>(&mut self, batch: &'a Batch, column: usize) -> Cow<'a, str> {
@@ -186,9 +217,14 @@ fn quoted_bom(row: &[u8], delimiter: u8) -> Option<Vec<u8>> {
 impl BatchWriter for Csv {
     fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.write_header()?;
-        let object = batch.source();
-        for (column, rule) in self.fields.columns.iter().zip(&self.copy_rules) {
-            self.row.add(batch, object, *column, *rule);
+        let (mut columns, mut rules) = (&self.fields.columns[..], &self.copy_rules[..]);
+        loop {
+            let copied = self.row.copy(batch, columns, rules);
+            let Some((column, rest)) = columns[copied..].split_first() else {
+                break;
+            };
+            self.row.add(batch, *column);
+            (columns, rules) = (rest, &rules[copied + 1..]);
         }
         self.end_row()?;
         self.left_out.note(batch, &self.fields);
