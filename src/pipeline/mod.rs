@@ -163,6 +163,7 @@ impl Selection {
     }
 
     /// Returns whether `batch` was created in the excluded last second of the range.
+    #[inline]
     fn is_past_the_end(&self, batch: &Batch) -> bool {
         let Some(past) = &self.past else {
             return false;

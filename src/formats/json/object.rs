@@ -14,6 +14,8 @@ pub(crate) struct Objects {
     numbers: bool,
     /// Whether values of the wrong type become null.
     typed: bool,
+    /// Whether objects stay as received.
+    verbatim: bool,
     line: String,
 }
 
@@ -22,6 +24,7 @@ impl Objects {
         let quoted = |column: &usize| format!("\"{}\"", COLUMNS[*column].name);
         Self {
             names: fields.columns.iter().map(quoted).collect(),
+            verbatim: fields.is_everything() && !numbers && !typed,
             fields,
             numbers,
             typed,
@@ -31,7 +34,7 @@ impl Objects {
 
     /// Returns the object for `batch`: as received, if no option changes it.
     pub(crate) fn object<'a>(&'a mut self, batch: &'a Batch) -> &'a str {
-        if self.fields.is_everything() && !self.numbers && !self.typed {
+        if self.verbatim {
             return batch.text();
         }
         self.assemble(batch);
