@@ -389,7 +389,7 @@ impl<'a> Reader<'a> {
         }
         self.position += Opening::<COLUMN>::LENGTH;
         let start = self.offset();
-        self.position += match known(&COLUMNS[COLUMN], self.rest(), &mut self.has_escapes) {
+        self.position += match known(COLUMN, self.rest(), &mut self.has_escapes) {
             Some(length) => length,
             None => self.rare(COLUMN)?,
         };
@@ -439,7 +439,7 @@ impl<'a> Reader<'a> {
                 ($($column:literal)*) => {
                     match field.column {
                         $(Some($column) => {
-                            self.position += match known(&COLUMNS[$column], rest, &mut self.has_escapes) {
+                            self.position += match known($column, rest, &mut self.has_escapes) {
                                 Some(length) => length,
                                 None => self.rare($column)?,
                             };
@@ -757,22 +757,19 @@ fn field<const COLUMN: usize>(
     spans: &mut Spans,
     has_escapes: &mut bool,
 ) -> Option<usize> {
-    // Most texts are shorter, and no other value is longer.
-    let usual_length = if COLUMN == ANALYSIS_LINK { 96 } else { 48 };
     let opening = &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH];
     let rest = text.get(position..)?;
-    let length = if let Some(block) = rest.get(..opening.len() + 1 + usual_length) {
+    let length = if let Some(block) = rest.get(..opening.len() + usual_length(COLUMN)) {
         // In a block of known size, lengths need no checks.
-        let (name, value) = block.split_at(opening.len());
-        if name != opening {
+        if &block[..opening.len()] != opening {
             return None;
         }
-        match short_value(COLUMN, value) {
+        match short_value(COLUMN, &block[opening.len()..]) {
             Some(length) => length,
-            None => any_value(&COLUMNS[COLUMN], &rest[opening.len()..], has_escapes)?,
+            None => any_value(COLUMN, &rest[opening.len()..], has_escapes)?,
         }
     } else {
-        any_value(&COLUMNS[COLUMN], rest.strip_prefix(opening)?, has_escapes)?
+        any_value(COLUMN, rest.strip_prefix(opening)?, has_escapes)?
     };
     let start = position + opening.len();
     let end = start + length;
@@ -781,6 +778,40 @@ fn field<const COLUMN: usize>(
         spans[COLUMN] = (start as u16, end as u16);
     }
     Some(end)
+}
+
+/// Returns the length of the value of any known column; see [`known`].
+#[allow(clippy::inline_always, reason = "there is one call")]
+#[inline(always)]
+fn any_known(column: u8, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
+    // One call per column, so that the compiler knows its type.
+    macro_rules! columns {
+        ($($column:literal)*) => {
+            match column {
+                $($column => known($column, text, has_escapes),)*
+                _ => None,
+            }
+        };
+    }
+    columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
+}
+
+/// Returns the length of the value of `column` at the start of `text`; `None` if it is not valid. The caller
+/// checks what follows it. Sets `has_escapes` if it is text with an escape.
+#[allow(clippy::inline_always, reason = "a constant column leaves one case")]
+#[inline(always)]
+fn known(column: usize, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
+    let block = text.get(..usual_length(column));
+    match block.and_then(|block| short_value(column, block)) {
+        Some(length) => Some(length),
+        None => any_value(column, text, has_escapes),
+    }
+}
+
+/// Returns how many bytes contain most values of `column`.
+#[inline]
+fn usual_length(column: usize) -> usize {
+    if column == ANALYSIS_LINK { 97 } else { 49 }
 }
 
 /// Returns the length of a usual value of `column` at the start of `block`; `None` for any other, which may be valid, too.
@@ -803,42 +834,16 @@ fn short_value(column: usize, block: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length of any value of `column`; see [`known`].
+/// Returns the length of any value of `column`, as [`known`] does.
 #[inline(never)]
-fn any_value(column: &Column, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
-    known(column, text, has_escapes)
-}
-
-/// Returns the length of the value of any known column.
-#[allow(clippy::inline_always, reason = "there is one call")]
-#[inline(always)]
-fn any_known(column: u8, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
-    // One call per column, so that the compiler knows its type.
-    macro_rules! columns {
-        ($($column:literal)*) => {
-            match column {
-                $($column => known(&COLUMNS[$column], text, has_escapes),)*
-                _ => None,
-            }
-        };
-    }
-    columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
-}
-
-/// Returns the length of the value of `column` at the start of `text`; `None` if it is not valid. The caller
-/// checks what follows it. Sets `has_escapes` if it is text with an escape.
-#[allow(clippy::inline_always, reason = "a constant column leaves one case")]
-#[inline(always)]
-fn known(column: &Column, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
-    if column.nullable && text.starts_with(b"null") {
+fn any_value(column: usize, text: &[u8], has_escapes: &mut bool) -> Option<usize> {
+    if COLUMNS[column].nullable && text.starts_with(b"null") {
         return Some(4);
     }
-    match column.kind {
+    match COLUMNS[column].kind {
         FieldType::Text => {
             let length = string(text, has_escapes)?;
-            let is_id = column.name.len() == COLUMNS[BATCH_ID].name.len()
-                && column.name == COLUMNS[BATCH_ID].name;
-            (length > 2 || !is_id).then_some(length)
+            (length > 2 || column != BATCH_ID).then_some(length)
         }
         FieldType::Date => date(text),
         FieldType::Integer => integer(text),
