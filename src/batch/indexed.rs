@@ -134,16 +134,11 @@ impl Batch {
                 let (start, end) = spans[column];
                 (columns & (1 << column) != 0).then(|| start.into()..end.into())
             }
-            Index::Other(_) => self.other_span(column),
+            Index::Other(other) => {
+                let (start, end) = other.valid_span(column)?;
+                Some(start as usize..end as usize)
+            }
         }
-    }
-
-    fn other_span(&self, column: usize) -> Option<Range<usize>> {
-        if self.index.unclear() & (1 << column) != 0 {
-            return None;
-        }
-        let span = self.index.span(column)?;
-        Some(span.start as usize..span.end as usize)
     }
 
     /// Like [`Batch::plain`], but `None` if the value is not valid for its column.

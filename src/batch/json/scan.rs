@@ -157,6 +157,15 @@ impl GeneralIndex {
         self
     }
 
+    /// Returns the position of the value of `column`; `None` if it is absent or unclear.
+    #[inline]
+    pub(in crate::batch) fn valid_span(&self, column: usize) -> Option<(u32, u32)> {
+        let flags = self.0.first_chunk::<FLAGS>()?;
+        let clear = flags[0].0 & !flags[1].0;
+        let span = *self.0.get(FLAGS + column)?;
+        (clear & (1 << column) != 0).then_some(span)
+    }
+
     /// Returns the memory that it uses.
     pub(in crate::batch) fn size(&self) -> usize {
         self.0.capacity() * size_of::<(u32, u32)>()
