@@ -233,7 +233,11 @@ impl Batch {
     /// is used again.
     pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, pieces: &mut Pieces) -> u64 {
         let text = &self.page.as_bytes()[self.object.start as usize..self.object.end as usize];
-        if self.index.is_plain() || memchr(b'\\', text).is_none() {
+        if self.index.is_plain() {
+            // Without the last brace.
+            return hash(&text[..text.len() - 1]);
+        }
+        if memchr(b'\\', text).is_none() {
             return self.sum(&hash, pieces);
         }
         self.sum(

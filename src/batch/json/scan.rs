@@ -81,15 +81,6 @@ impl Index {
         }
     }
 
-    /// Returns which columns have an invalid value, or an escape although they are not text, one bit each.
-    #[inline]
-    pub(in crate::batch) fn unclear(&self) -> u32 {
-        match self {
-            Self::Usual { .. } | Self::Known(..) => 0,
-            Self::Other(other) => other.0[1].0,
-        }
-    }
-
     /// Returns whether the text without its unknown fields is that of a usual batch.
     pub(in crate::batch) fn is_ordered(&self) -> bool {
         match self {

@@ -155,7 +155,9 @@ impl Splitter {
         on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
         let fed = self.feed_text(text, on_batch);
-        self.pass_on(on_batch)?;
+        if !self.compacted.is_empty() {
+            self.pass_on(on_batch)?;
+        }
         fed
     }
 
@@ -195,6 +197,11 @@ impl Splitter {
                 self.state = self.after_batch();
                 self.batches += 1;
                 position += length;
+                // Nearly always, the next batch follows.
+                if self.state == SplitState::AfterBatch && bytes.get(position) == Some(&b',') {
+                    self.state = SplitState::Batch;
+                    position += 1;
+                }
                 continue;
             }
             if self.step(byte)? {
@@ -216,7 +223,9 @@ impl Splitter {
             return Ok(None);
         };
         if !found.is_compacted {
-            self.pass_on(on_batch)?;
+            if !self.compacted.is_empty() {
+                self.pass_on(on_batch)?;
+            }
             let Some(object) = offsets(position..position + found.length) else {
                 return Ok(None);
             };
@@ -243,9 +252,6 @@ impl Splitter {
         &mut self,
         on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
-        if self.compacted.is_empty() {
-            return Ok(());
-        }
         let text = Arc::new(self.scanner.compact.take());
         for (object, index) in self.compacted.drain(..) {
             on_batch(Item::Batch(Batch::new(Arc::clone(&text), object, index)))?;
