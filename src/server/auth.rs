@@ -8,8 +8,8 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{StatusCode, body::Bytes};
 use parking_lot::Mutex;
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::faults::Faults;
@@ -32,11 +32,17 @@ pub(crate) struct ExpectedCredentials {
 impl ExpectedCredentials {
     /// Compares both in constant time. Digests make the lengths equal.
     fn matches(&self, given: &Self) -> bool {
-        let digest = |text: &str| Sha256::digest(text.as_bytes());
-        let same_id = digest(&self.client_id).ct_eq(&digest(&given.client_id));
-        let same_secret = digest(&self.client_secret).ct_eq(&digest(&given.client_secret));
+        let is_same =
+            |one: &str, other: &str| sha256(one.as_bytes()).ct_eq(&sha256(other.as_bytes()));
+        let same_id = is_same(&self.client_id, &given.client_id);
+        let same_secret = is_same(&self.client_secret, &given.client_secret);
         (same_id & same_secret).into()
     }
+}
+
+fn sha256(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
+    let digest = digest(&SHA256, bytes);
+    digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 /// Returns 256 random bits as text that is safe in a form, a header and a shell.
@@ -188,7 +194,7 @@ impl IssuedTokens {
             tokens.grants.remove(oldest);
             tokens.by_age.pop_front();
         }
-        let digest = Sha256::digest(token.as_bytes()).into();
+        let digest = sha256(token.as_bytes());
         let grant = TokenGrant {
             version,
             expires: now.checked_add(self.ttl),
@@ -204,7 +210,7 @@ impl IssuedTokens {
         let Some(token) = bearer(headers) else {
             return false;
         };
-        let digest: [u8; 32] = Sha256::digest(token).into();
+        let digest = sha256(token);
         let mut tokens = self.tokens.lock();
         let Some(grant) = tokens.grants.get_mut(&digest) else {
             return false;

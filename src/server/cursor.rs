@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
+use ring::hmac::{HMAC_SHA256, Key, sign};
+use subtle::ConstantTimeEq as _;
 
 /// A position in the batches of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +26,13 @@ const SEAL: usize = 16;
 
 /// Signs cursors and verifies them. The key is new on each start, so cursors of another run are invalid.
 pub(super) struct Sealer {
-    key: Hmac<Sha256>,
+    key: Key,
 }
 
 impl Sealer {
     pub(super) fn new(key: [u8; 32]) -> Self {
         Self {
-            key: Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"),
+            key: Key::new(HMAC_SHA256, &key),
         }
     }
 
@@ -40,13 +40,8 @@ impl Sealer {
     pub(super) fn seal(&self, cursor: &Cursor, snapshot: u64) -> String {
         let mut bytes = cursor.to_bytes().to_vec();
         bytes.extend_from_slice(&snapshot.to_be_bytes());
-        let seal = self
-            .key
-            .clone()
-            .chain_update(&bytes)
-            .finalize()
-            .into_bytes();
-        bytes.extend_from_slice(&seal[..SEAL]);
+        let seal = sign(&self.key, &bytes);
+        bytes.extend_from_slice(&seal.as_ref()[..SEAL]);
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
@@ -54,15 +49,11 @@ impl Sealer {
     pub(super) fn open(&self, text: &str) -> Option<(Cursor, u64)> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let (sealed, seal) = bytes.split_at_checked(PLAIN + SNAPSHOT)?;
-        if seal.len() != SEAL {
+        let expected = sign(&self.key, sealed);
+        // Compares in constant time.
+        if !bool::from(expected.as_ref()[..SEAL].ct_eq(seal)) {
             return None;
         }
-        // Compares in constant time.
-        self.key
-            .clone()
-            .chain_update(sealed)
-            .verify_truncated_left(seal)
-            .ok()?;
         let (plain, snapshot) = sealed.split_first_chunk::<PLAIN>()?;
         let snapshot = u64::from_be_bytes(snapshot.try_into().ok()?);
         Some((Cursor::from_bytes(plain), snapshot))

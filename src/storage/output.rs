@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::{Context, SHA256};
 
 use super::Storage;
 use super::cloud::Upload;
@@ -44,7 +44,7 @@ struct HashingWriter {
     target: OutputTarget,
     bytes: u64,
     /// `None` if no checksum is needed.
-    hash: Option<Sha256>,
+    hash: Option<Context>,
 }
 
 impl HashingWriter {
@@ -181,7 +181,7 @@ impl EncodedOutput {
 
     /// Hashes the output. Must be called before the first write.
     pub(crate) fn hashed(mut self) -> Self {
-        self.hashing().hash = Some(Sha256::new());
+        self.hashing().hash = Some(Context::new(&SHA256));
         self
     }
 
@@ -225,7 +225,7 @@ impl EncodedOutput {
             },
             _,
         ) = self.buffer.into_parts();
-        let sha256 = hash.map(|hash| hexadecimal(&hash.finalize()));
+        let sha256 = hash.map(|hash| hexadecimal(hash.finish().as_ref()));
         Ok(FinishedOutput {
             target,
             published: Published { bytes, sha256 },

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::{Context, SHA256};
 use tempfile::SpooledTempFile;
 
 use super::lake::Lake;
@@ -114,7 +114,7 @@ pub(crate) struct FileDigest {
 /// Hashes what is read through it, if requested.
 struct HashingReader<R> {
     inner: R,
-    hash: Option<Sha256>,
+    hash: Option<Context>,
     bytes: u64,
 }
 
@@ -122,7 +122,7 @@ impl<R: Read> HashingReader<R> {
     fn new(inner: R, is_hashed: bool) -> Self {
         Self {
             inner,
-            hash: is_hashed.then(Sha256::new),
+            hash: is_hashed.then(|| Context::new(&SHA256)),
             bytes: 0,
         }
     }
@@ -135,7 +135,7 @@ impl<R: Read> HashingReader<R> {
         }
         Ok(self.hash.map(|hash| FileDigest {
             bytes: self.bytes,
-            sha256: hexadecimal(&hash.finalize()),
+            sha256: hexadecimal(hash.finish().as_ref()),
         }))
     }
 }

@@ -3,7 +3,7 @@
 //! Sets with the same sum can be made in minutes (Wagner 2002), so this does not protect against deliberate
 //! changes.
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
 use crate::batch::{COLUMNS, Values, canonical};
 
@@ -28,7 +28,7 @@ impl AdditiveSum {
                 }
             }
         }
-        let hash: [u8; 32] = Sha256::digest(form).into();
+        let hash = sha256(form);
         add_numbers(&mut self.0, &hash);
         hash.first_chunk()
             .map_or(0, |first| u64::from_be_bytes(*first))
@@ -40,15 +40,20 @@ impl AdditiveSum {
     }
 
     pub(super) fn finish(&self, columns: &[usize], count: u64) -> [u8; 32] {
-        let mut hash = Sha256::new_with_prefix(TITLE);
+        let mut form = TITLE.to_vec();
         for &column in columns {
-            hash.update(COLUMNS[column].name);
-            hash.update([0]);
+            form.extend_from_slice(COLUMNS[column].name.as_bytes());
+            form.push(0);
         }
-        hash.update(count.to_be_bytes());
-        hash.update(self.0);
-        hash.finalize().into()
+        form.extend_from_slice(&count.to_be_bytes());
+        form.extend_from_slice(&self.0);
+        sha256(&form)
     }
+}
+
+fn sha256(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
+    let hash = digest(&SHA256, bytes);
+    hash.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 /// Adds big-endian numbers modulo 2^256.
