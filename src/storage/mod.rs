@@ -16,7 +16,7 @@ pub(crate) mod path;
 
 // Writing one file, stream or object completely or not at all.
 pub(crate) mod cleanup;
-mod compress;
+mod encode;
 mod local_file;
 pub(crate) mod output;
 mod private_file;
@@ -33,8 +33,8 @@ pub(crate) mod cloud;
 pub(crate) mod sqlite;
 
 pub(crate) use cleanup::Cleanup;
-use compress::SpareStates;
-pub(crate) use compress::{Compression, Compressor};
+use encode::SpareStates;
+pub(crate) use encode::{Compression, Encoder};
 pub(crate) use local_file::check_folder;
 pub(crate) use location::{Location, is_table};
 pub(crate) use output::EncodedOutput;

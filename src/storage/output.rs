@@ -9,7 +9,7 @@ use ring::digest::{Context, SHA256};
 
 use super::Storage;
 use super::cloud::Upload;
-use super::compress::{Compression, Compressor, SpareStates};
+use super::encode::{Compression, Encoder, SpareStates};
 use super::location::Location;
 use super::target::OutputTarget;
 use super::temp_file::{PartFiles, TempFile};
@@ -22,9 +22,10 @@ const BUFFER: usize = 128 * 1024;
 /// An output that is being written. Its own methods return failures that name it; `Write` is for encoders,
 /// whose errors [`EncodedOutput::failure`] converts.
 pub(crate) struct EncodedOutput {
-    buffer: BufWriter<HashingWriter>,
-    /// `None` if the output is not compressed.
-    compressor: Option<Compressor>,
+    buffer: BufWriter<CountingWriter>,
+    /// `None` if the output is neither compressed nor hashed.
+    encoder: Option<Encoder>,
+    is_compressed: bool,
     /// Whether a reader may be waiting for the output.
     pub(crate) live: bool,
     /// A format writes the file itself, and not sequentially.
@@ -39,42 +40,16 @@ pub(crate) struct Published {
     pub(crate) sha256: Option<String>,
 }
 
-/// Counts and hashes the bytes written to the target.
-struct HashingWriter {
+/// Counts the bytes written to the target.
+struct CountingWriter {
     target: OutputTarget,
     bytes: u64,
-    /// `None` if no checksum is needed.
-    hash: Option<Context>,
 }
 
-impl HashingWriter {
-    /// Counts and hashes a file that a format wrote itself.
-    fn hash_file(&mut self) -> io::Result<()> {
-        let Some(path) = self.target.write_by_path()? else {
-            return Ok(());
-        };
-        self.bytes = path.metadata()?.len();
-        if let Some(hash) = &mut self.hash {
-            let mut file = File::open(path)?;
-            let mut chunk = vec![0; BUFFER];
-            loop {
-                match file.read(&mut chunk)? {
-                    0 => break,
-                    length => hash.update(&chunk[..length]),
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Write for HashingWriter {
+impl Write for CountingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.target.write(bytes)?;
         self.bytes += written as u64;
-        if let Some(hash) = &mut self.hash {
-            hash.update(&bytes[..written]);
-        }
         Ok(written)
     }
 
@@ -138,16 +113,15 @@ impl EncodedOutput {
         live: bool,
         spare: &SpareStates,
     ) -> Result<Self, Failure> {
-        let name = target.name().to_owned();
-        let hashing = HashingWriter {
-            target,
-            bytes: 0,
-            hash: None,
-        };
-        let compressor = Compressor::new(compression, spare);
+        let is_compressed = compression != Compression::None;
+        let encoder = is_compressed.then(|| Encoder::new(compression, spare));
+        let encoder = encoder.transpose();
+        let encoder = encoder.map_err(|error| Failure::from_output(target.name(), error))?;
+        let counting = CountingWriter { target, bytes: 0 };
         Ok(Self {
-            buffer: BufWriter::with_capacity(BUFFER, hashing),
-            compressor: compressor.map_err(|error| Failure::from_output(&name, error))?,
+            buffer: BufWriter::with_capacity(BUFFER, counting),
+            encoder,
+            is_compressed,
             live,
             is_written_by_path: false,
         })
@@ -157,7 +131,7 @@ impl EncodedOutput {
     /// may be written then.
     pub(crate) fn write_by_path(&mut self) -> Result<PathBuf, Failure> {
         self.is_written_by_path = true;
-        let target = &mut self.hashing().target;
+        let target = &mut self.counting().target;
         let path = target.write_by_path().map(|path| path.map(Path::to_owned));
         let path = path.and_then(|path| {
             path.ok_or_else(|| io::Error::other("it is not a file, and this format needs one"))
@@ -167,28 +141,29 @@ impl EncodedOutput {
 
     /// Declares that the file is a database.
     pub(crate) fn expect_database(&mut self) -> Result<(), Failure> {
-        self.hashing().target.expect_database()
+        self.counting().target.expect_database()
     }
 
     /// Converts an error of writing this output to a message for the user.
     pub(crate) fn failure(&mut self, error: io::Error) -> Failure {
-        self.hashing().target.failure(error)
+        self.counting().target.failure(error)
     }
 
-    fn hashing(&mut self) -> &mut HashingWriter {
+    fn counting(&mut self) -> &mut CountingWriter {
         self.buffer.get_mut()
     }
 
     /// Hashes the output. Must be called before the first write.
     pub(crate) fn hashed(mut self) -> Self {
-        self.hashing().hash = Some(Context::new(&SHA256));
+        let encoder = self.encoder.take().unwrap_or_else(Encoder::stored);
+        self.encoder = Some(encoder.hashed());
         self
     }
 
     /// Escapes control characters if the target is a terminal.
     pub(crate) fn escape_on_terminal(&mut self, escapes: Escapes) {
-        if self.compressor.is_none() {
-            self.hashing().target.escape_on_terminal(escapes);
+        if !self.is_compressed {
+            self.counting().target.escape_on_terminal(escapes);
         }
     }
 
@@ -213,34 +188,54 @@ impl EncodedOutput {
 
     /// Finishes the output and flushes it to disk.
     pub(crate) fn seal(mut self) -> Result<FinishedOutput, Failure> {
-        if let Err(error) = self.finish() {
-            return Err(self.failure(error));
-        }
+        let sha256 = match self.finish() {
+            Ok(sha256) => sha256,
+            Err(error) => return Err(self.failure(error)),
+        };
         // Nothing is left in the buffer.
-        let (
-            HashingWriter {
-                target,
-                bytes,
-                hash,
-            },
-            _,
-        ) = self.buffer.into_parts();
-        let sha256 = hash.map(|hash| hexadecimal(hash.finish().as_ref()));
+        let (CountingWriter { target, bytes }, _) = self.buffer.into_parts();
         Ok(FinishedOutput {
             target,
             published: Published { bytes, sha256 },
         })
     }
 
-    fn finish(&mut self) -> io::Result<()> {
-        if let Some(compressor) = &mut self.compressor {
-            compressor.finish(&mut self.buffer)?;
-        }
+    /// Writes all that is left; returns the checksum, if it is wanted.
+    fn finish(&mut self) -> io::Result<Option<String>> {
+        let sha256 = match &mut self.encoder {
+            Some(encoder) => encoder.finish(&mut self.buffer)?,
+            None => None,
+        };
         self.buffer.flush()?;
-        if self.is_written_by_path {
-            self.hashing().hash_file()?;
+        let sha256 = if self.is_written_by_path {
+            self.measure_file(sha256.is_some())?
+        } else {
+            sha256
+        };
+        self.counting().target.seal()?;
+        Ok(sha256)
+    }
+
+    /// Counts and, if wanted, hashes the bytes of a file that a format wrote itself.
+    fn measure_file(&mut self, is_hashed: bool) -> io::Result<Option<String>> {
+        let CountingWriter { target, bytes } = self.counting();
+        let Some(path) = target.write_by_path()? else {
+            return Ok(None);
+        };
+        *bytes = path.metadata()?.len();
+        is_hashed.then(|| hash_file(path)).transpose()
+    }
+}
+
+fn hash_file(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Context::new(&SHA256);
+    let mut chunk = vec![0; BUFFER];
+    loop {
+        match file.read(&mut chunk)? {
+            0 => return Ok(hexadecimal(hash.finish().as_ref())),
+            length => hash.update(&chunk[..length]),
         }
-        self.hashing().target.seal()
     }
 }
 
@@ -269,25 +264,25 @@ impl FinishedOutput {
 
 impl Write for EncodedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.compressor {
+        match &mut self.encoder {
             None => self.buffer.write(bytes),
-            Some(compressor) => {
-                compressor.write(bytes, &mut self.buffer)?;
+            Some(encoder) => {
+                encoder.write(bytes, &mut self.buffer)?;
                 Ok(bytes.len())
             }
         }
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.compressor {
+        match &mut self.encoder {
             None => self.buffer.write_all(bytes),
-            Some(compressor) => compressor.write(bytes, &mut self.buffer),
+            Some(encoder) => encoder.write(bytes, &mut self.buffer),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if let Some(compressor) = &mut self.compressor {
-            compressor.flush(&mut self.buffer)?;
+        if let Some(encoder) = &mut self.encoder {
+            encoder.flush(&mut self.buffer)?;
         }
         self.buffer.flush()
     }

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use flate2::Crc;
 
-use crate::storage::Compressor;
+use crate::storage::Encoder;
 
 /// On rows, the default level takes half as long again, for the same size.
 const LEVEL: flate2::Compression = flate2::Compression::new(5);
 
 /// A piece that is being written. Large pieces are compressed on a thread of their own.
 pub(super) struct PieceWriter<W> {
-    compressor: Compressor,
+    encoder: Encoder,
     output: W,
     crc: Crc,
     size: u64,
@@ -30,7 +30,7 @@ pub(super) struct Piece {
 impl<W: Read + Write + Seek + Send + 'static> PieceWriter<W> {
     fn new(output: W) -> Self {
         Self {
-            compressor: Compressor::deflate(LEVEL),
+            encoder: Encoder::deflate(LEVEL),
             output,
             crc: Crc::new(),
             size: 0,
@@ -40,11 +40,11 @@ impl<W: Read + Write + Seek + Send + 'static> PieceWriter<W> {
     pub(super) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.crc.update(bytes);
         self.size += bytes.len() as u64;
-        self.compressor.write(bytes, &mut self.output)
+        self.encoder.write(bytes, &mut self.output)
     }
 
     pub(super) fn end(mut self) -> io::Result<Piece> {
-        self.compressor.flush(&mut self.output)?;
+        self.encoder.flush(&mut self.output)?;
         let packed_size = self.output.stream_position()?;
         self.output.rewind()?;
         Ok(Piece {

@@ -1,4 +1,4 @@
-//! Compresses output on a thread of its own, so that batches are fetched and formatted meanwhile.
+//! Compresses and hashes output on a thread of its own, so that batches are fetched and formatted meanwhile.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -6,7 +6,9 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use flate2::{Compress, Crc, FlushCompress};
 use parking_lot::Mutex;
+use ring::digest::{Context, SHA256};
 
+use crate::batch::digest::hexadecimal;
 use crate::terminal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +18,9 @@ pub(crate) enum Compression {
     Zstd,
 }
 
-/// Bytes to compress at a time.
+/// Bytes to encode at a time.
 const CHUNK: usize = 64 * 1024;
-/// Maximum number of chunks that wait to be compressed.
+/// Maximum number of chunks that wait to be encoded.
 const MAX_WAITING: usize = 8;
 /// On batches, level 1 is much faster than the default level 3, and its output has about the same size.
 const ZSTD_LEVEL: i32 = 1;
@@ -32,40 +34,58 @@ const GZIP_ROOM: usize = 32 * 1024;
 #[derive(Clone, Default)]
 pub(super) struct SpareStates(Arc<Mutex<Vec<Compress>>>);
 
-/// Compresses chunks in order. What it returns must be written in the same order.
-pub(crate) struct Compressor {
-    /// Not compressed yet.
+/// Encodes chunks in order.
+pub(crate) struct Encoder {
+    /// Not encoded yet.
     chunk: Vec<u8>,
     worker: Worker,
     /// Number of steps whose result was not received yet.
     pending: usize,
+    /// The checksum of all encoded bytes, after the end.
+    sha256: Option<String>,
     spare: SpareStates,
 }
 
-/// Small output is compressed without a thread.
+/// Small output is encoded without a thread.
 enum Worker {
-    Idle(Box<Encoder>),
-    Running(SyncSender<CompressStep>, Receiver<io::Result<Vec<u8>>>),
+    Idle(Box<Encoding>),
+    Running(SyncSender<Step>, Receiver<io::Result<Encoded>>),
     Ended,
 }
 
-enum CompressStep {
-    Compress(Vec<u8>),
+enum Step {
+    Encode(Vec<u8>),
     Flush,
     Finish,
 }
 
-impl CompressStep {
+impl Step {
     fn input(&self) -> (&[u8], FlushCompress) {
         match self {
-            Self::Compress(bytes) => (bytes, FlushCompress::None),
+            Self::Encode(bytes) => (bytes, FlushCompress::None),
             Self::Flush => (&[], FlushCompress::Sync),
             Self::Finish => (&[], FlushCompress::Finish),
         }
     }
 }
 
-enum Encoder {
+/// The result of a step.
+struct Encoded {
+    bytes: Vec<u8>,
+    /// The checksum of all bytes, at the end, if it is wanted.
+    sha256: Option<String>,
+}
+
+/// An encoding in progress.
+struct Encoding {
+    codec: Codec,
+    /// `None` if no checksum is needed.
+    hash: Option<Context>,
+}
+
+enum Codec {
+    /// Not compressed.
+    Stored,
     Gzip {
         deflate: Compress,
         /// `None` if the header is not written yet.
@@ -76,33 +96,54 @@ enum Encoder {
     Deflate(Compress),
 }
 
-impl Encoder {
-    /// Does one step; returns what is compressed.
-    fn run(&mut self, step: &CompressStep) -> io::Result<Vec<u8>> {
-        let encoder = match self {
-            Self::Gzip { deflate, crc } => return gzip(deflate, crc, step),
-            Self::Deflate(state) => return deflate(state, step),
-            Self::Zstd(encoder) => encoder,
-        };
-        match step {
-            CompressStep::Compress(bytes) => encoder.write_all(bytes)?,
-            CompressStep::Flush => encoder.flush()?,
-            CompressStep::Finish => encoder.do_finish()?,
+impl Encoding {
+    fn run(&mut self, step: Step) -> io::Result<Encoded> {
+        let is_last = matches!(step, Step::Finish);
+        let bytes = self.codec.run(step)?;
+        if let Some(hash) = &mut self.hash {
+            hash.update(&bytes);
         }
-        Ok(std::mem::take(encoder.get_mut()))
+        let hash = self.hash.take_if(|_| is_last);
+        let sha256 = hash.map(|hash| hexadecimal(hash.finish().as_ref()));
+        Ok(Encoded { bytes, sha256 })
     }
 
     /// Keeps the state for the next output.
     fn recycle(self, spare: &SpareStates) {
-        if let Self::Gzip { mut deflate, .. } = self {
+        if let Codec::Gzip { mut deflate, .. } = self.codec {
             deflate.reset();
             spare.0.lock().push(deflate);
         }
     }
 }
 
+impl Codec {
+    /// Does one step; returns what is encoded.
+    fn run(&mut self, step: Step) -> io::Result<Vec<u8>> {
+        let zstd = match (self, step) {
+            (Self::Stored, Step::Encode(bytes)) => return Ok(bytes),
+            (Self::Stored, _) => return Ok(Vec::new()),
+            (Self::Gzip { deflate, crc }, step) => return gzip(deflate, crc, &step),
+            (Self::Deflate(state), step) => return deflate(state, &step),
+            (Self::Zstd(zstd), Step::Encode(bytes)) => {
+                zstd.write_all(&bytes)?;
+                zstd
+            }
+            (Self::Zstd(zstd), Step::Flush) => {
+                zstd.flush()?;
+                zstd
+            }
+            (Self::Zstd(zstd), Step::Finish) => {
+                zstd.do_finish()?;
+                zstd
+            }
+        };
+        Ok(std::mem::take(zstd.get_mut()))
+    }
+}
+
 /// Does one step, with the header before the first one and the checksum after the last one.
-fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &CompressStep) -> io::Result<Vec<u8>> {
+fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &Step) -> io::Result<Vec<u8>> {
     let mut output = Vec::new();
     if crc.is_none() {
         output.extend(GZIP_HEADER);
@@ -115,7 +156,7 @@ fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &CompressStep) -> io:
         output.append(&mut piece);
     }
     output.append(&mut piece);
-    if matches!(step, CompressStep::Finish) {
+    if matches!(step, Step::Finish) {
         output.extend(crc.sum().to_le_bytes());
         output.extend(crc.amount().to_le_bytes());
     }
@@ -123,7 +164,7 @@ fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &CompressStep) -> io:
 }
 
 /// Does one step. The encoder of flate2 does not always flush everything.
-fn deflate(state: &mut Compress, step: &CompressStep) -> io::Result<Vec<u8>> {
+fn deflate(state: &mut Compress, step: &Step) -> io::Result<Vec<u8>> {
     let (mut bytes, flush) = step.input();
     let mut output = Vec::with_capacity(CHUNK / 4);
     while !fill(state, &mut output, &mut bytes, flush)? {
@@ -147,15 +188,14 @@ fn fill(
     Ok(bytes.is_empty() && output.len() < output.capacity())
 }
 
-impl Compressor {
-    /// Returns `None` if nothing is to be compressed.
-    pub(super) fn new(compression: Compression, spare: &SpareStates) -> io::Result<Option<Self>> {
-        let encoder = match compression {
-            Compression::None => return Ok(None),
+impl Encoder {
+    pub(super) fn new(compression: Compression, spare: &SpareStates) -> io::Result<Self> {
+        let codec = match compression {
+            Compression::None => return Ok(Self::stored()),
             Compression::Gzip => {
                 let known = spare.0.lock().pop();
                 let new = || Compress::new(flate2::Compression::default(), false);
-                Encoder::Gzip {
+                Codec::Gzip {
                     deflate: known.unwrap_or_else(new),
                     crc: None,
                 }
@@ -164,68 +204,87 @@ impl Compressor {
                 let mut encoder = zstd::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
                 // Like the checksum of gzip: without it, a flipped bit could go unnoticed.
                 encoder.include_checksum(true)?;
-                Encoder::Zstd(encoder)
+                Codec::Zstd(encoder)
             }
         };
-        Ok(Some(Self::with(encoder, spare.clone())))
+        Ok(Self::with(codec, spare.clone()))
+    }
+
+    /// Leaves bytes as they are.
+    pub(super) fn stored() -> Self {
+        Self::with(Codec::Stored, SpareStates::default())
     }
 
     /// Compresses for a zip archive.
     pub(crate) fn deflate(level: flate2::Compression) -> Self {
-        let encoder = Encoder::Deflate(Compress::new(level, false));
-        Self::with(encoder, SpareStates::default())
+        let codec = Codec::Deflate(Compress::new(level, false));
+        Self::with(codec, SpareStates::default())
     }
 
-    fn with(encoder: Encoder, spare: SpareStates) -> Self {
+    fn with(codec: Codec, spare: SpareStates) -> Self {
         Self {
             chunk: Vec::new(),
-            worker: Worker::Idle(Box::new(encoder)),
+            worker: Worker::Idle(Box::new(Encoding { codec, hash: None })),
             pending: 0,
+            sha256: None,
             spare,
         }
     }
 
-    /// Compresses `bytes`, and writes what is compressed already to `output`.
+    /// Hashes what is encoded from now on. Must be called before the first write.
+    pub(super) fn hashed(mut self) -> Self {
+        if let Worker::Idle(encoding) = &mut self.worker {
+            encoding.hash = Some(Context::new(&SHA256));
+        }
+        self
+    }
+
+    /// Encodes `bytes`, and writes what is encoded already to `output`.
     pub(crate) fn write(&mut self, bytes: &[u8], output: &mut impl Write) -> io::Result<()> {
         self.chunk.extend_from_slice(bytes);
         if self.chunk.len() < CHUNK {
             return Ok(());
         }
         self.start()?;
-        self.compress(output)?;
+        self.encode(output)?;
         let Worker::Running(_, results) = &self.worker else {
             return Ok(());
         };
         while let Ok(result) = results.try_recv() {
             self.pending -= 1;
-            output.write_all(&result?)?;
+            output.write_all(&result?.bytes)?;
         }
         Ok(())
     }
 
-    /// Compresses everything, so that a reader can decompress it, and writes it to `output`.
+    /// Encodes everything, so that a reader can decode it, and writes it to `output`.
     pub(crate) fn flush(&mut self, output: &mut impl Write) -> io::Result<()> {
-        self.compress(output)?;
-        self.run(CompressStep::Flush, output)?;
+        self.encode(output)?;
+        self.run(Step::Flush, output)?;
         self.receive_all(output)
     }
 
-    /// Compresses everything, and writes it and the end to `output`.
-    pub(super) fn finish(&mut self, output: &mut impl Write) -> io::Result<()> {
-        self.compress(output)?;
-        self.run(CompressStep::Finish, output)?;
-        self.receive_all(output)
+    /// Encodes everything, and writes it and the end to `output`. Returns the checksum, if it is wanted.
+    pub(super) fn finish(&mut self, output: &mut impl Write) -> io::Result<Option<String>> {
+        self.encode(output)?;
+        self.run(Step::Finish, output)?;
+        self.receive_all(output)?;
+        Ok(self.sha256.take())
     }
 
-    /// Compresses the chunk.
-    fn compress(&mut self, output: &mut impl Write) -> io::Result<()> {
+    /// Encodes the chunk.
+    fn encode(&mut self, output: &mut impl Write) -> io::Result<()> {
         let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK + CHUNK / 4));
-        self.run(CompressStep::Compress(chunk), output)
+        self.run(Step::Encode(chunk), output)
     }
 
-    fn run(&mut self, step: CompressStep, output: &mut impl Write) -> io::Result<()> {
+    fn run(&mut self, step: Step, output: &mut impl Write) -> io::Result<()> {
         match &mut self.worker {
-            Worker::Idle(encoder) => output.write_all(&encoder.run(&step)?),
+            Worker::Idle(encoding) => {
+                let encoded = encoding.run(step)?;
+                self.sha256 = encoded.sha256;
+                output.write_all(&encoded.bytes)
+            }
             Worker::Running(steps, _) => {
                 self.pending += 1;
                 steps.send(step).map_err(|_| ended())
@@ -239,20 +298,20 @@ impl Compressor {
         if !matches!(self.worker, Worker::Idle(_)) {
             return Ok(());
         }
-        let Worker::Idle(mut encoder) = std::mem::replace(&mut self.worker, Worker::Ended) else {
+        let Worker::Idle(mut encoding) = std::mem::replace(&mut self.worker, Worker::Ended) else {
             return Ok(());
         };
-        let (steps, receiver) = mpsc::sync_channel::<CompressStep>(MAX_WAITING);
+        let (steps, receiver) = mpsc::sync_channel::<Step>(MAX_WAITING);
         let (sender, results) = mpsc::channel();
         let spare = self.spare.clone();
         let work = move || {
             for step in receiver {
                 // Without a receiver, the output is dropped.
-                let _ = sender.send(encoder.run(&step));
+                let _ = sender.send(encoding.run(step));
             }
-            encoder.recycle(&spare);
+            encoding.recycle(&spare);
         };
-        terminal::spawn("compress", work)?;
+        terminal::spawn("encode", work)?;
         self.worker = Worker::Running(steps, results);
         Ok(())
     }
@@ -261,30 +320,32 @@ impl Compressor {
     fn receive_all(&mut self, output: &mut impl Write) -> io::Result<()> {
         if let Worker::Running(_, results) = &self.worker {
             while self.pending > 0 {
-                let result = results.recv().map_err(|_| ended())?;
+                let encoded = results.recv().map_err(|_| ended())??;
                 self.pending -= 1;
-                output.write_all(&result?)?;
+                self.sha256 = encoded.sha256;
+                output.write_all(&encoded.bytes)?;
             }
         }
         Ok(())
     }
 }
 
-impl Drop for Compressor {
+impl Drop for Encoder {
     fn drop(&mut self) {
-        if let Worker::Idle(encoder) = std::mem::replace(&mut self.worker, Worker::Ended) {
-            encoder.recycle(&self.spare);
+        if let Worker::Idle(encoding) = std::mem::replace(&mut self.worker, Worker::Ended) {
+            encoding.recycle(&self.spare);
         }
     }
 }
 
 fn ended() -> io::Error {
-    io::Error::other("the thread that compresses has ended")
+    io::Error::other("the thread that encodes the output has ended")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::Digest as _;
     use std::io::Read as _;
 
     /// Returns what can be decompressed, and whether that is all.
@@ -301,23 +362,25 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_compressed_in_order() {
-        for compression in [Compression::Gzip, Compression::Zstd] {
+    fn chunks_are_encoded_and_hashed_in_order() {
+        for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
             for size in [0, 1, CHUNK - 1, CHUNK, 40 * CHUNK + 7] {
                 let letter = |place: usize| u8::try_from(place / 100 % 251).expect("a letter");
                 let text: Vec<u8> = (0..size).map(letter).collect();
-                let mut compressor = Compressor::new(compression, &SpareStates::default())
-                    .expect("one")
-                    .expect("one");
+                let encoder = Encoder::new(compression, &SpareStates::default());
+                let mut encoder = encoder.expect("one").hashed();
                 let mut output = Vec::new();
                 for piece in text.chunks(1000) {
-                    compressor.write(piece, &mut output).expect("memory");
+                    encoder.write(piece, &mut output).expect("memory");
                 }
-                compressor.finish(&mut output).expect("memory");
-                let is_idle = matches!(compressor.worker, Worker::Idle(_));
+                let sha256 = encoder.finish(&mut output).expect("memory");
+                let expected = hexadecimal(&sha2::Sha256::digest(&output));
+                assert_eq!(sha256, Some(expected), "{compression:?} {size}");
+                let is_idle = matches!(encoder.worker, Worker::Idle(_));
                 assert_eq!(is_idle, size < CHUNK, "small output needs no thread");
                 assert_eq!(decompressed(compression, &output), (text, true), "{size}");
-                assert!(output.len() < 100 + size / 4, "{}", output.len());
+                let is_small = output.len() < 100 + size / 4;
+                assert_eq!(is_small, compression != Compression::None || size < 100);
             }
         }
     }
@@ -332,18 +395,16 @@ mod tests {
             let level = flate2::Compression::default();
             let mut new = flate2::write::GzEncoder::new(Vec::new(), level);
             let mut output = Vec::new();
-            let mut compressor = Compressor::new(Compression::Gzip, &spare)
-                .expect("one")
-                .expect("one");
+            let mut encoder = Encoder::new(Compression::Gzip, &spare).expect("one");
             for piece in text.chunks(CHUNK) {
-                compressor.write(piece, &mut output).expect("memory");
+                encoder.write(piece, &mut output).expect("memory");
                 new.write_all(piece).expect("memory");
             }
             for _ in 0..if size <= 5000 { 2 } else { 0 } {
-                compressor.flush(&mut output).expect("memory");
+                encoder.flush(&mut output).expect("memory");
                 new.flush().expect("memory");
             }
-            compressor.finish(&mut output).expect("memory");
+            encoder.finish(&mut output).expect("memory");
             let new = new.finish().expect("memory");
             assert!(output == new, "{size} bytes of {letters} kinds");
         }
@@ -352,16 +413,14 @@ mod tests {
     #[test]
     fn what_was_flushed_can_be_read() {
         for compression in [Compression::Gzip, Compression::Zstd] {
-            let mut compressor = Compressor::new(compression, &SpareStates::default())
-                .expect("one")
-                .expect("one");
+            let mut encoder = Encoder::new(compression, &SpareStates::default()).expect("one");
             let (mut output, mut text) = (Vec::new(), Vec::new());
             for size in [10, 3 * CHUNK, 10] {
                 text.extend(vec![b'x'; size]);
-                compressor
+                encoder
                     .write(&vec![b'x'; size], &mut output)
                     .expect("memory");
-                compressor.flush(&mut output).expect("memory");
+                encoder.flush(&mut output).expect("memory");
                 assert_eq!(decompressed(compression, &output), (text.clone(), false));
             }
         }
@@ -372,10 +431,10 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         let (mut output, mut text) = (Vec::new(), Vec::new());
         for size in (0..4 * CHUNK).step_by(997) {
-            let mut compressor = Compressor::deflate(flate2::Compression::fast());
+            let mut encoder = Encoder::deflate(flate2::Compression::fast());
             let piece: Vec<u8> = (0..size).map(|_| random.u8(b'a'..b'g')).collect();
-            compressor.write(&piece, &mut output).expect("memory");
-            compressor.flush(&mut output).expect("memory");
+            encoder.write(&piece, &mut output).expect("memory");
+            encoder.flush(&mut output).expect("memory");
             text.extend(piece);
         }
         // An empty last block.
@@ -397,11 +456,9 @@ mod tests {
                 Ok(())
             }
         }
-        let mut compressor = Compressor::new(Compression::Gzip, &SpareStates::default())
-            .expect("one")
-            .expect("one");
-        let written = compressor.write(&vec![b'x'; 2 * CHUNK], &mut Full);
-        let error = written.and_then(|()| compressor.finish(&mut Full));
+        let mut encoder = Encoder::new(Compression::Gzip, &SpareStates::default()).expect("one");
+        let written = encoder.write(&vec![b'x'; 2 * CHUNK], &mut Full);
+        let error = written.and_then(|()| encoder.finish(&mut Full));
         let error = error.expect_err("no space");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
