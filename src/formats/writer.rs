@@ -91,9 +91,14 @@ impl LeftOut {
         if fields.named {
             return;
         }
-        for (place, (name, _)) in batch.unknown().enumerate() {
+        for (place, name) in batch.unknown_names().enumerate() {
+            if let Some(latest) = self.latest.get(place)
+                && latest.as_bytes() == name
+            {
+                continue;
+            }
+            let name = str::from_utf8(name).expect("a part of a text");
             match self.latest.get_mut(place) {
-                Some(latest) if latest == name => continue,
                 _ if name.len() > LATEST_LENGTH => {}
                 Some(latest) => name.clone_into(latest),
                 None if place < LATEST_LIMIT => self.latest.push(name.to_owned()),

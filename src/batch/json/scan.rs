@@ -411,7 +411,7 @@ impl<'a> Reader<'a> {
             return Some(());
         }
         let value = (start, self.offset());
-        self.unknown.extend([(name, start - 1), value]);
+        self.unknown.extend_from_slice(&[(name, start - 1), value]);
         Some(())
     }
 
@@ -693,6 +693,8 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[allow(clippy::inline_always, reason = "it is short")]
+    #[inline(always)]
     fn rest(&self) -> &'a [u8] {
         &self.text[self.position..]
     }
