@@ -257,7 +257,9 @@ pub(crate) fn parse_period(word: &str, clock: Clock) -> Result<Bound, Problem> {
         Ok(Bound::Second(_)) if ago(word, clock.now).is_some() => {
             Err(Problem::NoPeriod(NotPeriod::Age))
         }
-        Ok(Bound::Second(_)) | Err(Problem::NoOffset) => Err(Problem::NoPeriod(NotPeriod::Time)),
+        Ok(Bound::Second(_)) | Err(Problem::NoOffset | Problem::Fraction(_)) => {
+            Err(Problem::NoPeriod(NotPeriod::Time))
+        }
         other => other,
     }
 }

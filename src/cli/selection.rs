@@ -63,7 +63,8 @@ pub(crate) struct RangeArgs {
 
     /// Last date, in the same forms; includes the whole period
     ///
-    /// A time is an instant: 2026-05-01T06:00:00Z does not include a batch created half a second later.
+    /// A time is an instant. Whether 2026-05-01T06:00:00Z includes a batch created half a second later
+    /// depends on the service.
     #[arg(
         long,
         value_name = "DATE",

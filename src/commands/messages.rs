@@ -15,10 +15,15 @@ pub(super) fn data_warnings(issues: &DataIssues, counts: &Counts, lenient: bool)
         let batches = count(counts.conflicts, "batch", "batches");
         format!("{batches} arrived again with different content; the first version was kept")
     });
-    conflicts
-        .into_iter()
-        .chain(issue_warnings(issues, lenient))
-        .collect()
+    let outside = (counts.outside > 0).then(|| {
+        format!(
+            "{} created before or after the requested dates: the service may compare another date, or whole days, \
+             so that neighbouring periods share or miss batches",
+            count(counts.outside, "batch was", "batches were")
+        )
+    });
+    let all = conflicts.into_iter().chain(outside);
+    all.chain(issue_warnings(issues, lenient)).collect()
 }
 
 /// Returns warnings about batches that were accepted despite their flaws.
@@ -97,25 +102,31 @@ mod tests {
         };
         let counts = Counts {
             conflicts: 1,
+            outside: 3,
             ..Counts::default()
         };
         let warnings = data_warnings(&issues, &counts, true);
-        assert_eq!(warnings.len(), 4, "{warnings:?}");
+        assert_eq!(warnings.len(), 5, "{warnings:?}");
         assert_eq!(
             warnings[0],
             "1 batch arrived again with different content; the first version was kept"
         );
         assert!(
-            warnings[1].ends_with(" are missing in some batches; they count as null"),
+            warnings[1].starts_with("3 batches were created before or after the requested dates: "),
             "{}",
             warnings[1]
         );
-        assert_eq!(
-            warnings[2],
-            "2 batches break the interface (1 skipped: no valid batch_id); the first: batch 7: no crop_type"
+        assert!(
+            warnings[2].ends_with(" are missing in some batches; they count as null"),
+            "{}",
+            warnings[2]
         );
         assert_eq!(
             warnings[3],
+            "2 batches break the interface (1 skipped: no valid batch_id); the first: batch 7: no crop_type"
+        );
+        assert_eq!(
+            warnings[4],
             "1000 batches in one second; the same applies to 2 more"
         );
         let strict = issue_warnings(&issues, false);

@@ -380,7 +380,7 @@ fn too_dense(error: ServiceError, window: &Range) -> Failure {
         return failure;
     }
     failure.hint(format!(
-        "if more batches were created within one second ({}) than version 1 can return, use `--api v2`, if the service has it: it has no such limit",
+        "if more batches were created within one second ({}) than version 1 can return, only version 2 (`--api v2`) returns them all",
         window.describe()
     ))
 }

@@ -83,6 +83,14 @@ pub(crate) fn warn_of_compression(path: &Path, head: &[u8]) {
     }
 }
 
+/// Warns if the name of a file is that of an array, but it has one object per line.
+pub(crate) fn warn_of_lines(path: &Path) {
+    log::warn!(
+        "by its name, `{}` is a JSON array, but it is one object per line: other programs go by the name",
+        one_line(&path.to_string_lossy())
+    );
+}
+
 /// Returns how a file is compressed, by its first bytes.
 pub(crate) fn compression(head: &[u8]) -> Compression {
     if head.starts_with(&[0x1f, 0x8b]) {
@@ -125,7 +133,7 @@ pub(crate) fn format(extension: Option<&str>, head: &[u8]) -> Result<DetectedFor
         let why = "is a table for people: it has no exact values to verify";
         return Err(ReadError::foreign(why, FORMATS));
     }
-    if is_singer(text) {
+    if is_singer(text) && !matches!(extension, Some("csv" | "tsv")) {
         return Ok(DetectedFormat::Singer);
     }
     Ok(match (extension, first) {
@@ -140,7 +148,7 @@ pub(crate) fn format(extension: Option<&str>, head: &[u8]) -> Result<DetectedFor
                 "other programs go by the name: rename it to `.json`, or export it again",
             ));
         }
-        // Lines may have the extension of an array; the text decides.
+        // Lines may have the extension of an array: the text decides, and there is a warning.
         (Some("json"), byte) if byte != Some(&b'{') => DetectedFormat::Array,
         (_, Some(b'[')) => DetectedFormat::Array,
         // A file without content may be an export without batches.
@@ -173,6 +181,8 @@ fn is_table(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    const SINGER: &str = r#"{"type":"SCHEMA","stream":"batches"}"#;
+
     fn of(name: &str, head: &str) -> Option<DetectedFormat> {
         format(extension(Path::new(name)).as_deref(), head.as_bytes()).ok()
     }
@@ -185,6 +195,8 @@ mod tests {
             ("a.json.zst", " [", DetectedFormat::Array),
             ("a.json", "{", DetectedFormat::Lines),
             ("a.json", "", DetectedFormat::Array),
+            ("a.json", SINGER, DetectedFormat::Singer),
+            ("a.csv", SINGER, DetectedFormat::Separated(b',')),
             ("a.jsonl", "", DetectedFormat::Lines),
             ("a", "\u{feff}[", DetectedFormat::Array),
             ("a.bak", "\n{", DetectedFormat::Lines),

@@ -2,6 +2,7 @@
 
 mod sort;
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use sort::Sorter;
@@ -29,13 +30,30 @@ pub(crate) trait PageSource {
 
 /// Which batches to pass on, and in which order.
 pub(crate) struct Selection {
-    /// Prefix of creation dates in the excluded last second of the range; `None` if it is included.
-    pub(crate) past: Option<String>,
+    pub(crate) dates: Dates,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) sorting: Option<Sorting>,
     pub(crate) limit: Option<u64>,
     /// Whether to flush the sink after each page, because a reader is waiting.
     pub(crate) live: bool,
+}
+
+/// The first and the last second of a range, as in creation dates.
+#[derive(Default)]
+pub(crate) struct Dates {
+    start: Option<String>,
+    end: Option<String>,
+    /// Whether batches created in the last second are left out.
+    excludes_end: bool,
+}
+
+/// Where the creation date of a batch is in a range.
+#[derive(PartialEq, Eq)]
+enum Place {
+    Within,
+    /// In the last second, which is left out.
+    LeftOut,
+    Outside,
 }
 
 /// Receives the selected batches.
@@ -60,6 +78,8 @@ pub(crate) struct Counts {
     pub(crate) duplicates: u64,
     /// Received again with other content.
     pub(crate) conflicts: u64,
+    /// Created before or after the requested range.
+    pub(crate) outside: u64,
     /// Whether `limit` was reached, so that batches may be missing.
     pub(crate) is_cut: bool,
 }
@@ -99,8 +119,10 @@ pub(crate) async fn run(
                     continue;
                 }
             }
-            if selection.is_past_the_end(batch) {
-                continue;
+            match selection.dates.place(batch) {
+                Place::Within => {}
+                Place::LeftOut => continue,
+                Place::Outside => counts.outside += 1,
             }
             counts.lookalikes.add(batch);
             if !selection.matches(batch) {
@@ -141,9 +163,13 @@ pub(crate) async fn run(
 impl Selection {
     /// Selects all batches within `range`.
     pub(crate) fn new(range: &Range) -> Self {
-        let past = range.end.filter(|_| range.excludes_end);
+        let second = |second| written(second).trim_end_matches('Z').to_owned();
         Self {
-            past: past.map(|past| written(past).trim_end_matches('Z').to_owned()),
+            dates: Dates {
+                start: range.start.map(second),
+                end: range.end.map(second),
+                excludes_end: range.excludes_end,
+            },
             conditions: Vec::new(),
             sorting: None,
             limit: None,
@@ -153,7 +179,7 @@ impl Selection {
 
     /// Returns whether `batch` is selected.
     pub(crate) fn wants(&self, batch: &Batch) -> bool {
-        !self.is_past_the_end(batch) && self.matches(batch)
+        self.dates.place(batch) != Place::LeftOut && self.matches(batch)
     }
 
     /// Returns whether `batch` matches all conditions.
@@ -161,14 +187,31 @@ impl Selection {
         let mut conditions = self.conditions.iter();
         conditions.all(|condition| condition.holds(batch))
     }
+}
 
-    /// Returns whether `batch` was created in the excluded last second of the range.
+impl Dates {
+    /// Returns where `batch` is, if it has a creation date.
     #[inline]
-    fn is_past_the_end(&self, batch: &Batch) -> bool {
-        let Some(past) = &self.past else {
-            return false;
+    fn place(&self, batch: &Batch) -> Place {
+        if self.start.is_none() && self.end.is_none() {
+            return Place::Within;
+        }
+        let Some(created) = batch.typed(CREATION_DATE) else {
+            return Place::Within;
         };
-        let created = batch.typed(CREATION_DATE);
-        created.is_some_and(|created| canonical_date(&created).starts_with(past.as_str()))
+        let created = canonical_date(&created);
+        let compared = |bound: &Option<String>, otherwise| {
+            let second =
+                |bound: &String| created.get(..bound.len()).map(|second| second.cmp(bound));
+            bound.as_ref().and_then(second).unwrap_or(otherwise)
+        };
+        match (
+            compared(&self.start, Ordering::Greater),
+            compared(&self.end, Ordering::Less),
+        ) {
+            (Ordering::Less, _) | (_, Ordering::Greater) => Place::Outside,
+            (_, Ordering::Equal) if self.excludes_end => Place::LeftOut,
+            _ => Place::Within,
+        }
     }
 }

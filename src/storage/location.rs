@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Storage;
 use super::cleanup::PublishedObjects;
 use super::cloud;
-use super::path::{is_stdout, resolved};
+use super::path::{is_stderr, is_stdout, resolved};
 use crate::error::{Failure, Kind};
 use crate::postgres;
 use crate::text;
@@ -28,6 +28,12 @@ impl Location {
         let Some(path) = name.filter(|path| !is_stdout(path)) else {
             return Ok(Self::Stdout);
         };
+        if is_stderr(path) {
+            return Err(Failure::usage(
+                "standard error is for messages",
+                "write to standard output, and redirect it: `-o - >&2`",
+            ));
+        }
         if let Some(address) = cloud::ObjectAddress::parse(path)? {
             return Ok(Self::Object(address));
         }

@@ -11,6 +11,12 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-") || cfg!(unix) && names.iter().any(|name| path == Path::new(name))
 }
 
+/// Returns whether `path` is a name of standard error.
+pub(crate) fn is_stderr(path: &Path) -> bool {
+    let names = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"];
+    cfg!(unix) && names.iter().any(|name| path == Path::new(name))
+}
+
 /// Returns whether `path` names an open file descriptor.
 pub(crate) fn is_open_file(path: &Path) -> bool {
     cfg!(unix)

@@ -261,6 +261,16 @@ impl RecordSource {
         }
     }
 
+    /// Leaves out `manifest` if it is among the files of a lake.
+    pub(crate) fn leave_out(&mut self, manifest: &Path) {
+        if let SourceKind::Lake(files) = &mut self.kind {
+            let manifest = manifest.canonicalize().ok();
+            let is_manifest =
+                |file: &PathBuf| manifest.is_some() && file.canonicalize().ok() == manifest;
+            files.paths.retain(|file| !is_manifest(file));
+        }
+    }
+
     /// Passes each record to `each`. Cells without a header are those of `layout`.
     pub(crate) fn read(
         &mut self,
@@ -345,7 +355,7 @@ impl SourceFile {
         if let Some(path) = path {
             detect::warn_of_compression(path, &head);
         }
-        let info = read_text(&head, &mut bytes, extension.as_deref(), layout, each)?;
+        let info = read_text(&head, &mut bytes, path, layout, each)?;
         self.digest = bytes.finish()?.or(self.digest.take());
         Ok(info)
     }
@@ -355,7 +365,7 @@ impl SourceFile {
 fn read_text(
     head: &[u8],
     rest: &mut dyn Read,
-    extension: Option<&str>,
+    path: Option<&Path>,
     layout: Option<&[usize]>,
     each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
@@ -366,7 +376,14 @@ fn read_text(
         Compression::Zstd => Box::new(zstd::Decoder::new(bytes)?),
     };
     let head = peek(&mut unpacked)?;
-    let format = detect::format(extension, &head)?;
+    let extension = path.and_then(detect::extension);
+    let format = detect::format(extension.as_deref(), &head)?;
+    if let Some(path) = path
+        && extension.as_deref() == Some("json")
+        && format == DetectedFormat::Lines
+    {
+        detect::warn_of_lines(path);
+    }
     let bytes = head.chain(unpacked);
     match format {
         DetectedFormat::Array => json::read(bytes, split::Shape::Flat, false, each),

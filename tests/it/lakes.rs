@@ -157,6 +157,34 @@ fn files_of_an_earlier_export_that_the_manifest_lacks_are_told() {
 }
 
 #[test]
+fn files_that_the_manifest_lacks_are_to_be_removed() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let [lake, template, manifest] = make_lake(&server, &folder);
+    export(
+        &server,
+        &["-o", &template, "--manifest", &manifest, "--start", "2025"],
+    )
+    .expect(0);
+    let ended = verify(&[&lake]).expect(7);
+    let hint = "remove the files that are not in the manifest";
+    assert!(ended.stderr.contains(hint), "{ended:?}");
+}
+
+#[test]
+fn a_manifest_in_the_folder_of_a_lake_is_not_one_of_its_files() {
+    let server = Server::start(&["--batches", "30"]);
+    let folder = Folder::new();
+    fs::create_dir(folder.at("lake")).unwrap();
+    let template = folder.at("lake/{year}/batches.ndjson.zst");
+    let manifest = folder.at("lake/man.json");
+    export(&server, &["-o", &template, "--manifest", &manifest]).expect(0);
+    let lake = folder.at("lake");
+    assert_equal(&verify(&[&lake, "--manifest", &manifest]), "in the folder");
+    verify(&[&lake]).expect(7);
+}
+
+#[test]
 fn dates_replace_the_manifest_of_a_lake() {
     let server = Server::start(&[]);
     let folder = Folder::new();

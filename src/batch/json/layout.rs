@@ -1,7 +1,7 @@
 //! The layout of an object: what is between its values. Most objects of a response have the same layout, so an
 //! object is compared with the one before, which is faster than to look up each name.
 
-use wide::{CmpEq as _, u8x16};
+use wide::u8x16;
 
 use super::pieces::{BLOCK, Pieces};
 use crate::batch::ALL_COLUMNS;

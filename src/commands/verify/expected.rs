@@ -19,7 +19,7 @@ use crate::verify::{FileBatches, FileDigest, FileScan, Lake, NameList, Scope};
 
 /// A manifest, parsed.
 pub(super) struct Expected {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pub(super) manifest: Manifest,
     /// The fields that were written, in their order.
     pub(super) columns: Vec<usize>,
@@ -268,6 +268,12 @@ impl Expected {
         file.source.lake().is_some() || self.manifest.files.iter().any(is_this)
     }
 
+    /// Returns whether the export is a table for people, which cannot be verified.
+    pub(super) fn is_of_tables(&self) -> bool {
+        let mut files = self.manifest.files.iter();
+        files.any(|file| Format::named(&file.format) == Some(Format::Table))
+    }
+
     /// Finds what the manifest says about this file: about all batches, or about one of several files.
     fn claim(&self, path: &Path, measured: Option<&FileDigest>, digest: &str) -> ManifestClaim {
         let manifest = &self.manifest;
@@ -326,7 +332,7 @@ impl Expected {
     /// Returns whether `file` is the one at `path`, relative to the current folder or to the manifest's folder.
     fn is_at(&self, file: &ManifestFile, path: &Path) -> bool {
         // An address is the same from everywhere.
-        if Path::new(&file.path) == path {
+        if file.path == path.to_string_lossy() {
             return true;
         }
         let canonical = |path: &Path| path.canonicalize().ok();
@@ -469,5 +475,10 @@ pub(super) struct LakeFiles {
 impl LakeFiles {
     pub(super) fn is_equal(&self) -> bool {
         self.missing.count + self.unlisted.count + self.altered.count == 0
+    }
+
+    /// Returns whether the lake has all files of the manifest, and others.
+    pub(super) fn has_only_more(&self) -> bool {
+        self.missing.count + self.altered.count == 0 && self.unlisted.count > 0
     }
 }

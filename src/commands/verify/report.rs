@@ -369,7 +369,12 @@ impl VerifyReport {
             ),
             _ if has_other_files => (
                 "its files are not those in the manifest".to_owned(),
-                modified,
+                match files {
+                    Some(files) if files.has_only_more() => {
+                        "remove the files that are not in the manifest, or export everything into an empty folder"
+                    }
+                    _ => modified,
+                },
             ),
             _ if manifest.contradiction.is_some() => (
                 manifest.contradiction.clone().unwrap_or_default(),

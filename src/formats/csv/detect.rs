@@ -69,7 +69,7 @@ impl DetectedDialect {
             return Err(ReadError::broken(
                 RecordPlace::Line(1),
                 format!("expected field names, or the {count} cells of a batch"),
-                "if it was written with `--no-header` and `--fields`, pass its manifest with `--manifest`",
+                "if it was written with `--no-header` and `--fields`, only its manifest says what the cells are: verify it with `--manifest`, or export it again with a header",
             ));
         };
         let mut new = Self::new(delimiter, layout.len(), excel);

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{values, with};
 use crate::data::moment;
 use crate::fake::FakeService;
+use crate::fake::readings::{Compared, Readings};
 use crate::harness::{Server, export};
 use crate::paging::ids;
 
@@ -264,5 +265,30 @@ fn bounds_given_in_seconds_are_inclusive() {
             &["--start", &second, "--end", &second, "--api", api],
         );
         assert!(found.contains(batch), "{api}");
+    }
+}
+
+#[test]
+fn batches_outside_the_range_draw_a_warning() {
+    let words = "created before or after the requested dates";
+    for (compared, period, outside) in [
+        (Compared::Created, "2026-05-02", None),
+        (Compared::Day, "2026-05-02", Some("17 batches were ")),
+        (Compared::Updated, "2026-05-31", Some("13 batches were ")),
+        (Compared::Nothing, "2026-05-01", Some("47 batches were ")),
+    ] {
+        let service = Readings {
+            compared,
+            ..Readings::default()
+        };
+        let service = service.start();
+        let told = |args: &[&str]| export(&service, args).expect(0).stderr;
+        let warned = told(&["--period", period]);
+        match outside {
+            Some(count) => assert!(warned.contains(&format!("{count}{words}")), "{warned}"),
+            None => assert!(!warned.contains(words), "{warned}"),
+        }
+        let whole = told(&[]);
+        assert!(!whole.contains(words), "{whole}");
     }
 }

@@ -154,6 +154,20 @@ fn dev_stdout_is_standard_output() {
 }
 
 #[test]
+fn standard_error_is_for_messages() {
+    let server = Server::start(&["--batches", "3"]);
+    for name in ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"] {
+        let ended = export(&server, &["-o", name, "-f", "csv"])
+            .output()
+            .expect(2);
+        assert!(
+            ended.stderr.contains("standard error is for messages"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
 fn dev_stdout_continues_at_the_current_position() {
     let server = Server::start(&["--batches", "30"]);
     let expected = [b"before\n", &complete_export(&server, &["-f", "csv"])[..]].concat();

@@ -5,7 +5,7 @@ use std::fs::{self};
 use serde_json::{Value, json};
 
 use super::{Folder, assert_equal, id, judged, report, verify, verify_with};
-use crate::harness::{Server, export, run};
+use crate::harness::{Server, export, run, trayscan};
 
 #[test]
 fn a_manifest_matches_its_file_and_its_batches() {
@@ -69,6 +69,35 @@ fn a_manifest_matches_its_file_and_its_batches() {
         let ended = verify(&[&path, "--manifest", &folder.at("foreign.csv.manifest")]).expect(7);
         assert!(ended.stderr.contains(why), "{ended:?}");
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_bytes_of_a_file_whose_name_is_not_utf_8_are_compared() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+    let server = Server::start(&["--batches", "3"]);
+    let folder = Folder::new();
+    let path = folder
+        .0
+        .path()
+        .join(OsString::from_vec(b"\xff.csv".to_vec()));
+    let manifest = folder.at("m.json");
+    let mut run = trayscan(&["export", "--manifest", &manifest, "-o"]);
+    run.arg(&path).service(&server).output().expect(0);
+    let verified = || {
+        let mut run = trayscan(&["verify", "--manifest", &manifest]);
+        run.arg(&path).output()
+    };
+    assert_eq!(verified().expect(0).stderr, "");
+    // The same values in other bytes.
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace('\n', "\r\n")).unwrap();
+    let ended = verified().expect(7);
+    assert!(
+        ended.stderr.contains("different bytes (SHA-256)"),
+        "{ended:?}"
+    );
 }
 
 #[test]

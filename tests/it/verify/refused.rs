@@ -46,6 +46,38 @@ fn truncated_files_are_never_accepted() {
 }
 
 #[test]
+fn a_table_is_refused_also_with_its_manifest() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = Folder::new();
+    let path = folder.export(&server, "a.txt", &["-f", "table"]);
+    let manifest = folder.at("a.txt.manifest");
+    for args in [&[&*path][..], &[&path, "--manifest", &manifest]] {
+        let ended = verify(args).expect(2);
+        assert!(ended.stderr.contains("is a table for people"), "{ended:?}");
+        assert!(!ended.stderr.contains("modified"), "{ended:?}");
+    }
+}
+
+#[test]
+fn lines_in_a_file_that_is_an_array_by_its_name_draw_a_warning() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = Folder::new();
+    let words = "is a JSON array, but it is one object per line";
+    let lines = fs::read(folder.export(&server, "a.ndjson", &[])).unwrap();
+    let renamed = folder.write("lines.json", lines);
+    let ended = verify(&[&renamed]);
+    assert_equal(&ended, "lines");
+    assert!(ended.stderr.contains(words), "{ended:?}");
+    let array = verify(&[&folder.export(&server, "a.json", &[])]);
+    assert!(!array.stderr.contains(words), "{array:?}");
+    let singer = folder.export(&server, "s.json", &["-f", "singer"]);
+    let ended = verify(&[&singer]);
+    assert!(!ended.stderr.contains(words), "{ended:?}");
+    let renamed = folder.write("s.csv", fs::read(&singer).unwrap());
+    verify(&[&renamed]).expect(7);
+}
+
+#[test]
 fn an_empty_export_is_equal_in_every_format() {
     let server = Server::start(&["--batches", "3"]);
     let folder = Folder::new();
