@@ -75,11 +75,31 @@ fn page(address: &str) -> &str {
 
 /// Returns `text` so that the same address on the web is the same text, regardless of encoding.
 fn address(text: &str) -> Cow<'_, str> {
+    if is_usual(text) {
+        return Cow::Borrowed(text);
+    }
     let is_on_the_web = |address: &Url| matches!(address.scheme(), "http" | "https");
     match Url::parse(text).ok().filter(is_on_the_web) {
         Some(address) => Cow::Owned(same_escapes(address.as_str())),
         None => Cow::Borrowed(text),
     }
+}
+
+/// Returns whether `text` is an address that needs no parsing: it is surely its only form. Most are.
+fn is_usual(text: &str) -> bool {
+    let rest = text.strip_prefix("https://");
+    let Some((host, path)) = rest.and_then(|rest| rest.split_once('/')) else {
+        return false;
+    };
+    let is_label = |label: &str| {
+        let mut bytes = label.bytes();
+        // Others may be numbers or have an encoding.
+        label.starts_with(|first: char| first.is_ascii_lowercase())
+            && !label.contains("--")
+            && bytes.all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+    };
+    let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~/?&=".contains(&byte);
+    host.split('.').all(is_label) && path.bytes().all(is_simple)
 }
 
 /// Returns `text` with the digits of all `%` escapes in upper case.
@@ -131,6 +151,42 @@ mod tests {
         ] {
             assert!(!leads_to(target, text), "{target} {text}");
         }
+    }
+
+    #[test]
+    fn usual_addresses_have_only_one_form() {
+        let hosts = [
+            "a",
+            "scan.example.com",
+            "a1.b2",
+            "A.b",
+            "1.2",
+            "a.1",
+            "xn--a",
+            "a-b",
+            "a..b",
+            ".a",
+            "a.",
+            "0x1",
+            "a:80",
+            "a@b",
+            "",
+        ];
+        let paths = [
+            "", "r/1", "?a=b&c", "a//b", "a?/..", "./a", "..", "%41", "a b", "\u{e4}", "a#b",
+            "\\a", "~a_b-c",
+        ];
+        let mut usual = 0;
+        for (host, path) in hosts.iter().flat_map(|host| paths.map(|path| (host, path))) {
+            for scheme in ["https", "http", "HTTPS"] {
+                let text = format!("{scheme}://{host}/{path}");
+                if is_usual(&text) {
+                    usual += 1;
+                    assert_eq!(Url::parse(&text).expect(&text).as_str(), text);
+                }
+            }
+        }
+        assert_eq!(usual, 20);
     }
 
     #[test]
