@@ -222,6 +222,18 @@ impl BatchSource {
         })
     }
 
+    /// Returns the second, at most `now`, up to which no batch of `range` is missing; `None` if the first may be.
+    pub(super) fn complete_until(&self, range: &Range, now: i64) -> Result<Option<i64>, Failure> {
+        let Some(archive) = self.archive() else {
+            return Ok(Some(now));
+        };
+        // What is before an archive that `sync --start` began was never wanted.
+        let start = self.limited(range)?.start.max(self.since()?);
+        let missing = archive.coverage()?.missing(&Range::between(start, None));
+        let until = missing.first().map_or(Some(now), |gap| gap.start);
+        Ok(until.min(Some(now)))
+    }
+
     /// Returns the range in which an archive is known to have all batches; all dates for a service.
     pub(super) fn available_range(&self) -> Result<Range, Failure> {
         let Some(archive) = self.archive() else {

@@ -142,6 +142,8 @@ pub(crate) struct WriterOptions {
     pub(crate) extracted: String,
     /// The bookmark of an earlier run, for `singer`.
     pub(crate) bookmark: Option<String>,
+    /// Up to when no batch is missing, for `singer`.
+    pub(crate) complete_until: Option<String>,
     pub(crate) info: Arc<ExportInfo>,
 }
 
@@ -170,6 +172,7 @@ impl WriterOptions {
             color: false,
             extracted: "2026-05-02T00:00:00Z".to_owned(),
             bookmark: None,
+            complete_until: Some("2026-05-02T00:00:00Z".to_owned()),
             info: Arc::default(),
         }
     }

@@ -223,7 +223,7 @@ impl OpenOutputs {
             sorting: request.sorting.clone(),
         });
         let (destination, storage) = (&request.destination, &context.storage);
-        let options = writer_options(args, request, &info);
+        let options = writer_options(args, request, source, &info)?;
         let format = destination.format;
         let (now, zone) = (request.batches.now.timestamp(), request.batches.zone);
         let span = KnownSpan::new(&range, &source.available_range()?, now, zone);
@@ -444,19 +444,24 @@ impl OpenOutputs {
 fn writer_options(
     args: &ExportArgs,
     request: &ExportRequest,
+    source: &BatchSource,
     info: &Arc<ExportInfo>,
-) -> WriterOptions {
+) -> Result<WriterOptions, Failure> {
     let is_stdout = request.destination.place.is_stdout();
-    WriterOptions {
+    let now = request.batches.now.timestamp();
+    Ok(WriterOptions {
         fields: request.fields.clone(),
         numbers: args.output.numbers,
         csv: csv_options(&args.output),
         width: terminal::terminal_width().filter(|_| is_stdout),
         color: is_stdout && terminal::color_on_stdout(),
-        extracted: written(request.batches.now.timestamp()),
+        extracted: written(now),
         bookmark: request.state.as_ref().and_then(SingerState::bookmark),
+        complete_until: source
+            .complete_until(&request.batches.range, now)?
+            .map(written),
         info: Arc::clone(info),
-    }
+    })
 }
 
 /// Returns the filters and the limit as the user wrote them.

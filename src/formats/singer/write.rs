@@ -23,8 +23,8 @@ pub(crate) struct Singer {
     /// What is before and after the object in the message of a batch.
     record_start: String,
     record_end: String,
-    /// When the batches were requested. The bookmark is never later.
-    extracted: String,
+    /// The bookmark is never later.
+    complete_until: Option<String>,
     /// The bookmark of an earlier run.
     earlier: Option<String>,
     /// The latest creation date so far, or the bookmark of an earlier run.
@@ -41,7 +41,7 @@ impl Singer {
             is_started: false,
             record_start: format!(r#"{{"type":"RECORD","stream":"{STREAM}","record":"#),
             record_end: format!(",\"time_extracted\":\"{extracted}\"}}\n"),
-            extracted,
+            complete_until: options.complete_until,
             latest: options.bookmark.clone(),
             earlier: options.bookmark,
         }
@@ -113,14 +113,10 @@ impl BatchWriter for Singer {
             // `--limit` may have left out batches that are older than the latest one.
             self.earlier.take()
         } else {
-            // With a bookmark in the future, the next run would skip batches.
-            self.latest.take().map(|latest| {
-                if Timestamp::parse(&latest) > Timestamp::parse(&self.extracted) {
-                    self.extracted.clone()
-                } else {
-                    latest
-                }
-            })
+            // With a later bookmark, the next run would skip batches. None is before all others.
+            let time = |date: &Option<String>| date.as_deref().and_then(Timestamp::parse);
+            let latest = self.latest.take();
+            std::cmp::min_by_key(latest, self.complete_until.take(), time)
         };
         let bookmarks = match bookmark {
             Some(bookmark) => json!({STREAM: {

@@ -54,6 +54,42 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
 }
 
 #[test]
+fn the_state_of_singer_does_not_pass_a_gap() {
+    let nursery = a_year();
+    nursery.state().edit("a0150", "warnings", "\"perhaps\"");
+    let shelf = ArchiveFile::new();
+    assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
+    let state = shelf.folder.path().join("state.json");
+    std::fs::write(&state, "").unwrap();
+    // Returns the number of records, and the bookmark.
+    let export = || {
+        let mut command = crate::harness::trayscan(&["export", "-f", "singer", "--archive"]);
+        command.arg(&shelf.path).arg("--state").arg(&state);
+        let text = command.output().expect(0).stdout;
+        let last = text.lines().last().unwrap();
+        std::fs::write(&state, last).unwrap();
+        let last: Value = serde_json::from_str(last).unwrap();
+        let bookmark = &last["value"]["bookmarks"]["batches"]["replication_key_value"];
+        let records = text.matches("\"RECORD\"").count();
+        (records, bookmark.as_str().map(str::to_owned))
+    };
+    let start = shelf.status()["gaps"][0]["from"].clone();
+    let start = start.as_str().map(str::to_owned);
+    assert_eq!(export(), (299, start.clone()));
+    assert_eq!(export(), (156, start), "the gap is still there");
+    nursery.state().edit("a0150", "warnings", "true");
+    shelf.complete(&nursery, &[]);
+    let newest = date(nursery.state().items["a0299"].created);
+    assert_eq!(export(), (157, Some(newest)));
+    assert_eq!(export().0, 8);
+    // Nothing is known to be complete.
+    let forget = "DELETE FROM coverage";
+    shelf.open().execute(forget, []).unwrap();
+    std::fs::write(&state, "").unwrap();
+    assert_eq!(export(), (300, None));
+}
+
+#[test]
 fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
     let nursery = a_year();
     nursery.state().answers = Some(20);
