@@ -85,6 +85,8 @@ const BEGINNING: &str = "the beginning";
 pub(crate) struct Archive {
     pub(super) path: PathBuf,
     pub(super) db: Connection,
+    /// Whether a command only reads it: it cannot be used if reading fails, but no output has failed.
+    is_source: bool,
     /// `None` if it is only read. Must outlive the connection: closing any handle of a file releases all
     /// locks that SQLite has on it.
     pub(super) lock: Option<Lock>,
@@ -100,6 +102,7 @@ impl Archive {
         let archive = Self {
             path: path.to_owned(),
             db: db.map_err(|error| failure(path, error))?,
+            is_source: false,
             lock: Some(lock),
         };
         if let Err(error) = archive.prepare() {
@@ -120,14 +123,11 @@ impl Archive {
         Self::find(path)?.ok_or_else(missing)
     }
 
-    /// The same for a command that never writes to it: a file that is not an archive is a usage error.
+    /// The same for a command that never writes to it: a file that is not an archive, or a damaged one, is a usage error.
     pub(crate) fn read_source(path: &Path) -> Result<Self, Failure> {
-        Self::read(path).map_err(|mut failure| {
-            if failure.kind == Kind::Output {
-                failure.kind = Kind::Usage;
-            }
-            failure
-        })
+        let mut archive = Self::read(path).map_err(as_source)?;
+        archive.is_source = true;
+        Ok(archive)
     }
 
     /// The same; `None` if there is no file, or an empty one, which a run may have just created.
@@ -156,6 +156,7 @@ impl Archive {
         let archive = Self {
             path: path.to_owned(),
             db,
+            is_source: false,
             lock: None,
         };
         archive.query(|db| db.pragma_update(None, "query_only", true))?;
@@ -377,7 +378,7 @@ impl Archive {
                     && self.coverage().is_ok_and(|coverage| coverage.is_empty())
         };
         let is_litter = self.lock.as_ref().is_some_and(|lock| lock.created) && is_unused();
-        let Self { path, db, lock } = self;
+        let Self { path, db, lock, .. } = self;
         drop(db);
         if is_litter {
             // If it cannot be removed, an empty archive remains. A link to it remains, too.
@@ -415,7 +416,12 @@ impl Archive {
     }
 
     pub(super) fn failure(&self, error: rusqlite::Error) -> Failure {
-        failure(&self.path, error)
+        let failure = failure(&self.path, error);
+        if self.is_source {
+            as_source(failure)
+        } else {
+            failure
+        }
     }
 
     /// Returns the failure for damage that SQLite did not notice.
@@ -424,6 +430,14 @@ impl Archive {
         let why = "its table and its indexes disagree".to_owned();
         self.failure(rusqlite::Error::SqliteFailure(error, Some(why)))
     }
+}
+
+/// Returns the failure of a command that only reads the archive.
+fn as_source(mut failure: Failure) -> Failure {
+    if failure.kind == Kind::Output {
+        failure.kind = Kind::Usage;
+    }
+    failure
 }
 
 /// Lets a connection wait for other programs that have locked the database, and say so if it takes long.

@@ -86,7 +86,7 @@ fn a_page_with_other_rows_is_noticed() {
         let mut bytes = whole.clone();
         bytes.copy_within(from * size..(from + 1) * size, to * size);
         fs::write(&archive.path, bytes).unwrap();
-        let ended = export(&archive, &[]).expect(8);
+        let ended = export(&archive, &[]).expect(2);
         assert!(ended.stderr.contains("reports damage"), "{}", ended.stderr);
         fs::write(&archive.path, &whole).unwrap();
     }
