@@ -73,6 +73,8 @@ pub(crate) struct SyncReport {
     pub(crate) run: Run,
     pub(crate) findings: DataIssues,
     pub(crate) failure: Option<Failure>,
+    /// Whether version 1 may have left out batches that the archive does not have either.
+    pub(crate) has_v1_gap: bool,
     /// Whether all ranges were requested: windows that failed are gaps, and everything else is complete.
     pub(crate) is_through: bool,
 }
@@ -127,6 +129,7 @@ pub(crate) async fn run(
         findings: DataIssues::default(),
         broken: None,
         is_through: false,
+        has_v1_gap: false,
         due: Instant::now() + COMMIT_INTERVAL,
     };
     let ended = sync.fetch(request).await;
@@ -151,6 +154,7 @@ fn unprepared(
     SyncReport {
         run,
         findings: DataIssues::default(),
+        has_v1_gap: false,
         is_through: false,
         failure: Some(failure),
     }
@@ -190,6 +194,8 @@ struct Sync<'a> {
     /// The first window that breaks the interface; the other windows are fetched anyway.
     broken: Option<Failure>,
     is_through: bool,
+    /// Whether a window is a gap because version 1 may have left some of its batches out.
+    has_v1_gap: bool,
     /// When the next commit is due: often enough to lose little, rarely enough to cost little.
     due: Instant,
 }
@@ -437,8 +443,13 @@ impl Sync<'_> {
             *known = (restarts, 0);
         }
         let new = windows.iter().skip(known.1);
-        for fetched in new.filter(|fetched| !fetched.held_back) {
-            self.coverage.add(&fetched.window, self.mark);
+        for fetched in new {
+            if fetched.held_back {
+                // It may be complete from an earlier run.
+                self.has_v1_gap |= !self.coverage.missing(&fetched.window).is_empty();
+            } else {
+                self.coverage.add(&fetched.window, self.mark);
+            }
         }
         known.1 = known.1.max(windows.len());
     }
@@ -484,6 +495,7 @@ impl Sync<'_> {
         SyncReport {
             run: self.run,
             findings: self.findings,
+            has_v1_gap: self.has_v1_gap,
             is_through: self.is_through,
             // If the end cannot be recorded, the run has failed.
             failure: failure.or(noted.err()),

@@ -160,7 +160,7 @@ impl BatchSource {
         let path = shell_path(archive);
         Ok((!missing.is_empty()).then(|| {
             format!(
-                "the archive is not known to be complete: {missing}; `trayscan sync {path}{flag}` fetches the rest"
+                "the archive is not known to be complete: {missing}; `trayscan sync {path}{flag}` fetches the rest, or says why it cannot"
             )
         }))
     }

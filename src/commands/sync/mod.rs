@@ -230,7 +230,7 @@ fn print_warnings(report: &SyncReport, lenient: bool) {
     for warning in issue_warnings(&report.findings, lenient) {
         log::warn!("{warning}");
     }
-    if report.findings.held_back {
+    if report.has_v1_gap {
         log::warn!("the archive has a gap there; only `--api v2` can fill it");
     }
     if report.run.vanished > 0 {

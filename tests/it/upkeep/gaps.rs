@@ -90,6 +90,40 @@ fn the_state_of_singer_does_not_pass_a_gap() {
 }
 
 #[test]
+fn a_gap_of_version_1_is_named_until_version_2_fills_it() {
+    let nursery = LiveService::start();
+    nursery.state().page = 500;
+    nursery.state().fill("a", (0..1200).map(|_| now() - DAY));
+    nursery.state().v1_limit = Some(1000);
+    nursery.state().has_v2 = false;
+    let shelf = ArchiveFile::new();
+    for _ in 0..2 {
+        let ended = shelf.complete(&nursery, &[]);
+        assert!(
+            ended.stderr.contains("the archive has a gap there"),
+            "{ended:?}"
+        );
+    }
+    let hint = "fetches the rest, or says why it cannot\n";
+    let mut command = crate::harness::trayscan(&["sync", "--status", "--max-age", "1h"]);
+    let ended = command.arg(&shelf.path).output().expect(10);
+    assert!(ended.stderr.ends_with(hint), "{ended:?}");
+    let mut command = crate::harness::trayscan(&["export", "-q", "-f", "csv", "--archive"]);
+    let ended = command.arg(&shelf.path).output().expect(0);
+    assert!(ended.stderr.ends_with(hint), "{ended:?}");
+    nursery.state().has_v2 = true;
+    shelf.complete(&nursery, &[]);
+    shelf.assert_holds(&nursery.state().texts(), "filled");
+    nursery.state().has_v2 = false;
+    let ended = shelf.complete(&nursery, &[]);
+    assert!(
+        ended.stderr.contains("may have returned only some"),
+        "{ended:?}"
+    );
+    assert!(!ended.stderr.contains("has a gap"), "{ended:?}");
+}
+
+#[test]
 fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
     let nursery = a_year();
     nursery.state().answers = Some(20);

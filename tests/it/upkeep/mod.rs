@@ -297,6 +297,7 @@ fn batches_that_version_1_may_have_truncated_have_not_vanished() {
             .contains("cannot determine which batches have vanished"),
         "{ended:?}"
     );
+    assert!(!ended.stderr.contains("has a gap"), "{ended:?}");
     assert_eq!(shelf.status()["vanished"], 0);
 }
 

@@ -74,9 +74,8 @@ fn find_alarm(status: &Status, max_age: Duration, now: i64) -> Option<Failure> {
     }
     let (path, all) = (status.path.display(), causes.join("; "));
     (!causes.is_empty()).then(|| {
-        Failure::new(Kind::Alarm, format!("the archive `{path}`: {all}")).hint(
-            "`trayscan sync` brings it up to date; the status lists the runs that failed, and why",
-        )
+        Failure::new(Kind::Alarm, format!("the archive `{path}`: {all}"))
+            .hint("`trayscan sync` fetches the rest, or says why it cannot")
     })
 }
 
