@@ -133,14 +133,16 @@ impl BatchSource {
         let Some(archive) = self.archive() else {
             return Ok(None);
         };
-        let coverage = archive.coverage()?;
-        let Some(end) = coverage.end() else {
+        let (coverage, since) = (archive.coverage()?, self.since()?);
+        let now = Utc::now().timestamp();
+        // An archive that begins in the future has everything up to now.
+        let nothing = since.filter(|since| *since > now).map(|_| now);
+        let Some(end) = coverage.end().or(nothing) else {
             let why = "the archive is not complete: no run of `trayscan sync` has finished yet";
             return Ok(Some(why.to_owned()));
         };
         // Without an end, the archive must have everything up to the end of its last run. The future cannot be
         // missing, and an archive that is updated every day has the rest.
-        let now = Utc::now().timestamp();
         let end_needed = match range.end {
             Some(end) if end <= now => end,
             Some(_) if now - end > DAY => now,
@@ -148,7 +150,6 @@ impl BatchSource {
             _ if range.start > Some(end) => now,
             _ => end,
         };
-        let since = self.since()?;
         let start = self.limited(range)?.start;
         let needed = Range::between(start, Some(end_needed));
         let missing = text::join(coverage.missing(&needed).iter().map(describe_gap), ", ");

@@ -243,6 +243,19 @@ fn an_archive_that_begins_late_does_not_claim_all_dates() {
 }
 
 #[test]
+fn an_archive_that_begins_in_the_future_is_complete_until_then() {
+    let server = Server::start(&["--batches", "5"]);
+    let shelf = ArchiveFile::new();
+    shelf.complete(&server, &["--start", "2999"]);
+    let warns = |flags: &[&str]| {
+        let ended = exported(&shelf, &[&["-f", "csv"], flags].concat());
+        ended.stderr.contains("warning")
+    };
+    assert!(!warns(&[]));
+    assert!(warns(&["--start", "2026"]));
+}
+
+#[test]
 fn an_outdated_archive_is_not_reported_as_complete() {
     let server = Server::start(&[]);
     let shelf = ArchiveFile::new();
