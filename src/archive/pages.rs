@@ -204,7 +204,7 @@ impl ArchivePages<'_> {
             let path = self.archive.path.display();
             let message = format!("`{path}` has an invalid batch, kept by `sync --lenient`: {why}");
             return Err(Failure::new(Kind::Protocol, message).hint(
-                "add `--lenient`, which keeps such a batch, and only skips one without an id",
+                "add `--lenient`, which keeps such batches, except those without a valid `batch_id`",
             ));
         }
         self.findings.flawed += 1;

@@ -360,9 +360,7 @@ impl Sync<'_> {
                 search
                     .gaps
                     .push(if self.coverage.missing(&window).is_empty() {
-                        format!(
-                            "{window_name} is a gap again: {failure}; `--lenient` keeps such a batch"
-                        )
+                        format!("{window_name} is a gap again: {failure}; `--lenient` fills it")
                     } else {
                         format!("{window_name} remains a gap: {failure}")
                     });

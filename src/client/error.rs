@@ -257,7 +257,7 @@ impl ServiceError {
             ),
             (Fault::Flawed(_), _) => (
                 "the service sent a response that violates its interface",
-                "contact the operator of the service; `export`, `summary`, `report` and `sync` keep such batches with `--lenient`",
+                "contact the operator of the service; with `--lenient`, `export`, `summary`, `report` and `sync` keep such batches, except those without a valid `batch_id`",
             ),
             _ => (
                 "the service sent a response that violates its interface",

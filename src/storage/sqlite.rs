@@ -125,7 +125,7 @@ pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
         ) => (
             Kind::Output,
             "cannot read or write",
-            "check the disk, and the permissions of the file and its folder",
+            "check the disk, the permissions of the file and its folder, and the limits (`ulimit -f`, `ulimit -n`)",
         ),
         _ if matches!(error, rusqlite::Error::StatementChangedRows(_)) => (
             Kind::Output,

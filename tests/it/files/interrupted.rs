@@ -211,6 +211,7 @@ fn a_file_size_limit_ends_with_code_8_and_leaves_no_temporary_files() {
         let args = [folder.path().to_str().unwrap(), name];
         let ended = shell(&server, &script, &args).output().expect(8);
         assert!(ended.stderr.starts_with("error: "), "{ended:?}");
+        assert!(ended.stderr.contains("`ulimit -f`"), "{ended:?}");
         assert!(!ended.stdout.contains(".trayscan"), "{ended:?}");
     }
 }

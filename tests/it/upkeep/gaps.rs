@@ -26,6 +26,8 @@ fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
         assert_eq!(ended.code, Some(7), "{ended:?}");
         assert!(ended.stderr.contains("number_of_images"), "{ended:?}");
         assert!(ended.stderr.contains("remains a gap"), "{ended:?}");
+        let hint = "keep such batches, except those without a valid `batch_id`\n";
+        assert!(ended.stderr.ends_with(hint), "{ended:?}");
         let stored = shelf.received().len();
         assert_eq!(stored, 299, "all other batches");
         let status = shelf.status();
