@@ -324,6 +324,10 @@ pub(super) fn typed_value(key: &str, value: &str) -> Result<Value, Failure> {
     let read = match info.value {
         FlagValue::Number { .. } => value.parse().map_or(text, toml::Value::Integer),
         FlagValue::Boolean => value.parse().map_or(text, toml::Value::Boolean),
+        _ if key == "client_secret_command" && value.starts_with('[') => {
+            let list = "a list of texts, such as [\"pass\", \"show\", \"trayscan\"]";
+            value.parse().map_err(|_| refuse(list))?
+        }
         _ => text,
     };
     let checked = Profile::check(key, read.clone());
@@ -337,6 +341,7 @@ pub(super) fn typed_value(key: &str, value: &str) -> Result<Value, Failure> {
             Err(refuse(&expected))
         }
         (_, toml::Value::Boolean(is_set)) => Ok((*is_set).into()),
+        (_, toml::Value::Array(list)) => Ok(list.iter().filter_map(toml::Value::as_str).collect()),
         _ => match key {
             "timeout" if text::duration(value).is_ok_and(|time| time.is_zero()) => {
                 Err(refuse("longer than zero, such as 60s"))
@@ -439,6 +444,20 @@ mod tests {
         assert_eq!(new, format!("{text}api = \"v2\"\r\n"));
         let same = changed(text, |document| document.set("a", "retries", 1));
         assert_eq!(same, text);
+    }
+
+    #[test]
+    fn a_list_is_stored_as_a_list() {
+        let set = |value: &str| typed_value("client_secret_command", value);
+        let list = set(r#"["pass", "show x"]"#).expect("a list");
+        assert_eq!(list.to_string(), r#"["pass", "show x"]"#);
+        let text = set("pass show x").expect("text");
+        assert_eq!(text.as_str(), Some("pass show x"));
+        for wrong in [r#"["pass" "show"]"#, "[]", "[1]", "["] {
+            assert!(set(wrong).is_err(), "{wrong}");
+        }
+        let other = typed_value("client_id", "[a]").expect("text");
+        assert_eq!(other.as_str(), Some("[a]"));
     }
 
     #[test]
