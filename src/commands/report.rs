@@ -16,6 +16,7 @@ use crate::analysis::KnownSpan;
 use crate::analysis::report::{self, ReportData, ReportInfo};
 use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::ReportArgs;
+use crate::config::Origin;
 use crate::error::Failure;
 use crate::export::Template;
 use crate::fetch::DataIssues;
@@ -137,13 +138,16 @@ async fn write_report(
     received.refuse_empty()?;
 
     let (counts, issues) = (&received.counts, &received.issues);
-    let profile_name =
-        Some(settings.profile.clone()).filter(|name| !name.is_empty() && name != "default");
     let is_service = args.source.archive.is_none() && !service.sandbox;
+    // The profile is named if it says which service was asked.
+    let profile = match settings.base_url.as_ref().map(|url| &url.origin) {
+        Some(Origin::File(name)) if is_service && name != "default" => Some(name.clone()),
+        _ => None,
+    };
     let odd_images = data.history.total().odd_images;
     let info = ReportInfo {
         title: args.title.clone(),
-        profile: profile_name.filter(|_| is_service),
+        profile,
         source: if service.sandbox {
             "the sandbox, with generated batches".to_owned()
         } else {

@@ -12,7 +12,7 @@ use super::{MADE, MADE_TEXT, config, nursery, page, report, sound, usable, witho
 use crate::archives::ArchiveFile;
 use crate::fake::live::{DAY, Order};
 use crate::files::names;
-use crate::harness::{Server, run, trayscan};
+use crate::harness::{Server, Service as _, run, trayscan};
 use crate::manifest::receipt;
 use crate::terminal::on_terminal;
 
@@ -320,25 +320,31 @@ fn email_addresses_are_shown_only_on_request() {
 fn a_page_has_one_title_and_names_the_profile() {
     let nursery = nursery([sound("a", MADE)]);
     let folder = TempDir::new().unwrap();
-    let config = config(folder.path(), "[profiles.house3]\n[profiles.default]\n");
-    let html = page(
-        &nursery,
-        &[
-            "--config",
-            &config,
-            "--profile",
-            "house3",
-            "--title",
-            "House <3> & \"more\"",
-        ],
+    let [url, id, secret] = nursery.access();
+    let profiles = ["default", "house3"].map(|name| {
+        format!("[profiles.{name}]\nbase_url = {url:?}\nclient_id = {id:?}\nclient_secret = {secret:?}\n")
+    });
+    let config = config(folder.path(), &profiles.concat());
+    let title = ["--title", "House <3> & \"more\""];
+    let profile = ["--config", &config, "--profile", "house3"];
+    let of_profile = trayscan(&["report"])
+        .args(profile)
+        .output()
+        .expect(0)
+        .stdout;
+    assert_eq!(facts(&of_profile)["Profile"], "house3");
+    let html = page(&nursery, &[&profile[..], &title].concat());
+    assert!(
+        !facts(&html).contains_key("Profile"),
+        "from the environment"
     );
-    assert_eq!(facts(&html)["Profile"], "house3");
     assert_eq!(
         plain(parts(&html, "<h1>", "</h1>")[0]),
         "House <3> & \"more\""
     );
-    let html = page(&nursery, &["--config", &config]);
-    assert!(!facts(&html).contains_key("Profile"));
+    let mut command = trayscan(&["report", "--config", &config]);
+    let html = command.output().expect(0).stdout;
+    assert!(!facts(&html).contains_key("Profile"), "it is `default`");
 }
 
 #[test]
