@@ -61,6 +61,12 @@ pub(crate) fn is_invisible(character: char) -> bool {
     )
 }
 
+/// Returns whether nothing of `text` can be seen.
+pub(crate) fn is_blank(text: &str) -> bool {
+    let is_blank = |character: char| character.is_whitespace() || is_invisible(character);
+    text.chars().all(is_blank)
+}
+
 fn is_hidden(character: char) -> bool {
     let bidirectional = matches!(
         character,

@@ -35,6 +35,8 @@ impl Chart {
 pub(super) fn crop_name(crop: &str) -> String {
     if crop.is_empty() {
         NO_CROP.to_owned()
+    } else if text::is_blank(crop) {
+        text::shortened(&format!("{crop:?}"))
     } else {
         text::shortened(crop)
     }
@@ -211,6 +213,18 @@ pub(super) fn rate_scale(mut values: Vec<f64>, targets: impl Iterator<Item = f64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_crop_has_a_name_that_can_be_seen() {
+        for (crop, name) in [
+            ("", NO_CROP),
+            (" ", "\" \""),
+            ("\u{a0}\u{200b}", "\"\\u{a0}\\u{200b}\""),
+            (" b", " b"),
+        ] {
+            assert_eq!(crop_name(crop), name);
+        }
+    }
 
     #[test]
     fn long_names_are_shortened() {

@@ -8,7 +8,7 @@ use super::svg::Escaped;
 use crate::analysis::judgement::BatchValues;
 use crate::analysis::statistics::{Decimal, ExactValue, Period, Step};
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, SCANNED_BY};
-use crate::text::shortened;
+use crate::text::{is_blank, shortened};
 
 /// The number of batches to keep besides those of the newest step: far more than a page shows.
 pub(super) const MAX_KEPT: usize = 5000;
@@ -179,9 +179,10 @@ impl Scan {
 
     /// Returns the name, shortened to one line and escaped.
     pub(super) fn name(&self) -> String {
-        self.shown(match self.text(ScanText::Name) {
-            "" => ScanText::Id,
-            _ => ScanText::Name,
+        self.shown(if is_blank(self.text(ScanText::Name)) {
+            ScanText::Id
+        } else {
+            ScanText::Name
         })
     }
 
@@ -300,6 +301,19 @@ mod tests {
             ("crop", None, String::new())
         );
         assert_eq!((scan.comment(), scan.has_warning), ("c".to_owned(), true));
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_seen_is_replaced_by_the_id() {
+        for (name, shown) in [("", "a"), (" ", "a"), ("\u{a0}\u{200b}", "a"), (" b", " b")] {
+            let text = format!(
+                r#"{{"batch_id":"a","batch_name":"{name}","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true}}"#
+            );
+            let batch = Batch::read(&text).batch.expect("a batch");
+            let numbers = BatchNumbers::of(&batch, &Measurements::of(&batch));
+            let scan = Scan::of(&batch, 0, "crop", &numbers, false);
+            assert_eq!(scan.name(), shown);
+        }
     }
 
     #[test]
