@@ -54,7 +54,7 @@ impl fmt::Display for ResponseInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "page {}", self.page)?;
         match &self.window {
-            Some(window) => write!(f, " of {}", window.describe()),
+            Some(window) => write!(f, " of the part {}", window.describe()),
             None => Ok(()),
         }
     }
@@ -193,5 +193,19 @@ impl DecodedPage {
             self.page.push(batch);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_named_with_its_window() {
+        let named = |window| ResponseInfo { window, page: 1 }.to_string();
+        assert_eq!(named(None), "page 1");
+        let window = Range::between(None, Some(0));
+        let text = "page 1 of the part through 1970-01-01T00:00:00Z";
+        assert_eq!(named(Some(window)), text);
     }
 }
