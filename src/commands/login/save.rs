@@ -1,6 +1,6 @@
 //! Saves a profile: the settings in the config file, and the secret in a file of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use crate::config::{self, ConfigDocument, Origin, SecretSource, Settings};
 use crate::error::Failure;
 use crate::secret::Secret;
 use crate::storage::{PrivateFile, Storage};
+use crate::terminal;
 use crate::text::{self, for_shell};
 
 /// A profile that is ready to be saved.
@@ -24,6 +25,8 @@ pub(super) struct NewProfile {
     secret_file: Option<String>,
     /// That file, if it must be written.
     secret: Option<PrivateFile>,
+    /// The file with the earlier secret, if it is no longer used.
+    unused: Option<PathBuf>,
 }
 
 impl NewProfile {
@@ -64,13 +67,15 @@ impl NewProfile {
             matches!(source.origin, Origin::File(_))
                 && !matches!(source.value, SecretSource::Text(_))
         });
-        let (secret_file, secret) = match named {
-            _ if is_kept => (None, None),
-            Some(path) => (Some(config::absolute(&path)?), None),
-            None => {
-                let file = secret_file(&document, &name, client_secret)?;
-                (Some(config::absolute(&file.path)?), Some(file))
+        let own = secret_file(&document, &name, client_secret)?;
+        let (secret_file, secret, unused) = match named {
+            _ if is_kept => (None, None, None),
+            Some(path) => {
+                let path = config::absolute(&path)?;
+                let unused = Some(own.path).filter(|own| own.is_file() && *own != *path);
+                (Some(path), None, unused)
             }
+            None => (Some(config::absolute(&own.path)?), Some(own), None),
         };
         Ok(Self {
             document,
@@ -79,6 +84,7 @@ impl NewProfile {
             allow_http: !is_allowed && is_given(Some(&settings.allow_http)),
             secret_file,
             secret,
+            unused,
         })
     }
 
@@ -91,6 +97,7 @@ impl NewProfile {
             name,
             secret_file,
             secret,
+            unused,
             ..
         } = self;
         let config = document.path.display().to_string();
@@ -108,6 +115,12 @@ impl NewProfile {
         // The config file last: it must not refer to a secret that is not there.
         let files: Vec<PrivateFile> = secret.into_iter().chain(changed).collect();
         storage.replace_private(&files)?;
+        if let Some(path) = unused {
+            terminal::note(&format!(
+                "the earlier secret is still in `{}`; delete the file if nothing else uses it",
+                path.display()
+            ));
+        }
         report["profile"] = name.into();
         report["config"] = config.into();
         // Null if it stays where the profile had it.

@@ -279,6 +279,23 @@ fn settings_that_were_given_are_saved() {
 }
 
 #[test]
+fn an_earlier_secret_that_is_no_longer_used_is_named() {
+    let (server, home) = (server(), Home::empty());
+    login(&home, &access(&server), SECRET).expect(0);
+    let mine = home.path().join("mine");
+    fs::write(&mine, SECRET).unwrap();
+    set_mode(&mine, 0o600);
+    let own = secret_file(&home);
+    for (file, is_named) in [(&own, false), (&mine, true)] {
+        let mut command = home.command(&["login", "--client-secret-file"]);
+        let ended = command.arg(file).args(access(&server)).output().expect(0);
+        let note = "the earlier secret is still in `";
+        assert_eq!(ended.stderr.contains(note), is_named, "{ended:?}");
+    }
+    assert!(own.exists());
+}
+
+#[test]
 fn the_flags_that_select_a_profile_can_be_pasted() {
     let (server, home) = (server(), Home::empty());
     login(&home, &access(&server), SECRET).expect(0);
