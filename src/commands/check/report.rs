@@ -182,12 +182,14 @@ impl CheckResults {
         json!({"ok": self.failures.is_empty(), "steps": self.steps})
     }
 
-    /// Returns the final error, if one of these steps failed and matters. The first decides the exit code.
+    /// Returns the final error, if any of these steps failed and matter. The first decides the exit code.
     pub(crate) fn into_failure(self, is_needed: impl Fn(&str) -> bool) -> Option<Failure> {
         let is_told = self.is_printed() && !terminal::prints_json();
-        let mut failures = self.failures.into_iter();
-        let (step, error) = failures.find(|(step, _)| is_needed(step))?;
-        let message = format!("{}: {step}", self.verdict);
+        let needed = self.failures.into_iter();
+        let needed = needed.filter(|(step, _)| is_needed(step));
+        let (steps, errors): (Vec<_>, Vec<_>) = needed.unzip();
+        let error = errors.into_iter().next()?;
+        let message = format!("{}: {}", self.verdict, steps.join(", "));
         let failure = Failure::new(error::kind_of(&error), message);
         // The step was printed with the cause and a hint.
         Some(if is_told {
