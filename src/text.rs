@@ -200,6 +200,16 @@ pub(crate) fn long_time(duration: Duration) -> String {
     count(seconds / unit, one, many)
 }
 
+/// Describes the difference of two clocks in seconds, for people.
+pub(crate) fn clock_difference(seconds: u64) -> String {
+    // The date in a response has whole seconds, and is from some time ago.
+    let seconds = match seconds {
+        ..600 => seconds,
+        _ => (seconds + 30) / 60 * 60,
+    };
+    long_time(Duration::from_secs(seconds))
+}
+
 /// Parses `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them. The error says what a valid value is.
 pub(crate) fn duration(word: &str) -> Result<Duration, String> {
     let parsed = humantime::parse_duration(word)
@@ -213,6 +223,18 @@ pub(crate) fn duration(word: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_differ_by_rounded_times() {
+        for (seconds, text) in [
+            (599, "599 seconds"),
+            (629, "10 minutes"),
+            (7199, "2 hours"),
+            (30 * 86_400 - 1, "30 days"),
+        ] {
+            assert_eq!(clock_difference(seconds), text);
+        }
+    }
 
     #[test]
     fn a_long_time_is_told_in_one_unit() {

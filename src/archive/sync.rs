@@ -508,7 +508,7 @@ impl Sync<'_> {
         self.has_clock = true;
         if ahead.unsigned_abs() > CLOCK_TOLERANCE.unsigned_abs() {
             let which = if ahead < 0 { "ahead of" } else { "behind" };
-            let apart = text::long_time(Duration::from_secs(ahead.unsigned_abs()));
+            let apart = text::clock_difference(ahead.unsigned_abs());
             log::warn!(
                 "the clock of this machine is {apart} {which} the service's; the archive uses the earlier one"
             );

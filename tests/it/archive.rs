@@ -353,7 +353,7 @@ fn sync_warns_if_clocks_differ_by_more_than_a_minute() {
         ("clock:+0s", None),
         ("clock:+30s", None),
         ("clock:-30s", None),
-        ("clock:+30d", Some("behind the service's")),
+        ("clock:+30d", Some("30 days behind the service's")),
         ("clock:-2h", Some("ahead of the service's")),
     ]
     .into_iter()

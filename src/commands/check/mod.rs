@@ -7,8 +7,6 @@ mod report;
 
 pub(super) use report::CheckResults;
 
-use std::time::{Duration, SystemTime};
-
 use chrono::Utc;
 
 use crate::batch::Batch;
@@ -92,7 +90,6 @@ pub(crate) async fn check_service(
         api: source.options.api,
         results,
         connected: false,
-        clock: None,
         missing: BothVersions::default(),
     };
     for version in [Version::V2, Version::V1] {
@@ -100,7 +97,7 @@ pub(crate) async fn check_service(
             return Ok(None);
         }
     }
-    report_clock(check.results, check.clock)?;
+    report_clock(check.results, service.stats().clock_ahead())?;
     Ok(Some(check.missing))
 }
 
@@ -132,7 +129,6 @@ struct VersionCheck<'a> {
     api: Api,
     results: &'a mut CheckResults,
     connected: bool,
-    clock: Option<SystemTime>,
     missing: MissingVersions,
 }
 
@@ -167,8 +163,7 @@ impl VersionCheck<'_> {
         self.results.ok(auth, "received a token")?;
         let page = self.retry(|attempt| first_page(service, version, &token, attempt));
         match page.await {
-            Ok((count, date)) => {
-                self.clock = self.clock.or(date);
+            Ok(count) => {
                 let batches = text::count(count, "batch", "batches");
                 let place = match version {
                     Version::V1 => "in the last hour",
@@ -214,7 +209,7 @@ impl VersionCheck<'_> {
         version: Version,
     ) -> anyhow::Result<()> {
         if self.api == Api::Auto && version == Version::V2 && error.is_missing() {
-            let found = format!("not available ({error}): v1 is used");
+            let found = format!("not available ({error}): v1 is tried");
             return self.results.ok(step, found);
         }
         // Without v2, its step succeeds as well, because v1 is used.
@@ -297,7 +292,7 @@ async fn first_page(
     version: Version,
     token: &Secret,
     attempt: u32,
-) -> Result<(u64, Option<SystemTime>), ServiceError> {
+) -> Result<u64, ServiceError> {
     // v1 returns everything that matches in one response: an hour is enough to see that it works.
     let now = Utc::now().timestamp();
     let range = match version {
@@ -307,7 +302,6 @@ async fn first_page(
     let request = PageRequest::new(version, &range, None);
     let response = service.batches(&request, Some(token), attempt).await?;
     let mut response = response.success().await?;
-    let date = response.date();
     let mut splitter = Splitter::new(match version {
         Version::V1 => Shape::Flat,
         Version::V2 => Shape::Page,
@@ -330,29 +324,21 @@ async fn first_page(
     splitter
         .finish()
         .map_err(|unreadable| response.parse_error(unreadable))?;
-    Ok((count, date))
+    Ok(count)
 }
 
-fn report_clock(results: &mut CheckResults, clock: Option<SystemTime>) -> anyhow::Result<()> {
-    let Some(theirs) = clock else {
-        return results.ok("clock", "unknown: no page with a date was received");
+/// Reports by how many seconds the clock of the service is ahead of ours.
+fn report_clock(results: &mut CheckResults, ahead: Option<i64>) -> anyhow::Result<()> {
+    let Some(ahead) = ahead else {
+        return results.ok("clock", "unknown: the service sent no date");
     };
-    let ours = SystemTime::now();
-    let seconds = match ours.duration_since(theirs) {
-        Ok(ahead) => ahead.as_secs(),
-        Err(behind) => behind.duration().as_secs(),
-    };
+    let seconds = ahead.unsigned_abs();
     // A smaller difference is rounding and network delay.
     if seconds <= 5 {
         return results.ok("clock", "the same as the clock of the service");
     }
-    let which = if ours > theirs { "ahead of" } else { "behind" };
-    // The date of the service is one of whole seconds, and some time ago.
-    let seconds = match seconds {
-        ..600 => seconds,
-        _ => (seconds + 30) / 60 * 60,
-    };
-    let difference = text::long_time(Duration::from_secs(seconds));
+    let which = if ahead < 0 { "ahead of" } else { "behind" };
+    let difference = text::clock_difference(seconds);
     log::warn!(
         "the clock of this machine is {difference} {which} that of the service; relative dates are off by as much"
     );

@@ -143,7 +143,7 @@ fn check_accepts_a_missing_version_2_unless_it_was_requested() {
     assert_eq!(verdicts("v1"), (Some(0), vec![]));
     assert_eq!(verdicts("v2"), (Some(6), missing));
     let text = check(&server, &[]);
-    assert!(text.stdout.contains("v1 is used"), "{text:?}");
+    assert!(text.stdout.contains("v1 is tried"), "{text:?}");
     assert!(text.stdout.contains("ok      batches v1"), "{text:?}");
 }
 
@@ -293,5 +293,5 @@ fn check_reports_clock_skew() {
     let url = service_with_date("some day");
     let args = [&["check", "--base-url", &url][..], &flags].concat();
     let last = Home::empty().run(&args).stdout;
-    assert!(last.ends_with("unknown: no page with a date was received\n"));
+    assert!(last.ends_with("unknown: the service sent no date\n"));
 }
