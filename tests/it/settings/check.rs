@@ -269,6 +269,24 @@ fn service_with_date(date: &'static str) -> String {
 }
 
 #[test]
+fn the_clock_is_known_without_a_page() {
+    let service = FakeService::start(|request| {
+        let answer = match request.path() {
+            "/v2/auth" => token(),
+            _ => Answer::error(404, "nothing here"),
+        };
+        answer.header("Date", "Sun, 06 Nov 1994 08:49:37 GMT")
+    });
+    let ended = trayscan(&["check"]).service(&service).output().expect(6);
+    assert!(ended.stdout.contains("): v1 is tried\n"), "{ended:?}");
+    let last = ended.stdout.lines().last().unwrap();
+    assert!(
+        last.ends_with(" days ahead of the clock of the service"),
+        "{last}"
+    );
+}
+
+#[test]
 fn check_reports_clock_skew() {
     let flags = ["--client-id", "a", "--client-secret", "b", "-vv"];
     for (date, which) in [
