@@ -1,18 +1,20 @@
 //! Buffers the values of a column until they fill a row group.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use ::parquet::column::writer::ColumnWriterImpl;
-use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+use ::parquet::data_type::{BoolType, ByteArrayType, DataType, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::writer::SerializedColumnWriter;
 use bytes::Bytes;
 
+use super::chunks::{CHUNK, ChunkPool};
+use super::packed_numbers::PackedNumbers;
+use super::text_store::TextStore;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::formats::record::EXTRA;
 
-/// Rows that are passed to the parquet crate at a time.
+/// Rows that are passed to the parquet crate at a time: it needs several times the size of what it is given.
 const PIECE: usize = 1024;
 
 /// The largest number of 18 digits.
@@ -22,35 +24,19 @@ const MOST_HUNDREDTHS: i64 = 999_999_999_999_999_999;
 pub(super) struct ColumnBuffer {
     /// `None` for the column of unknown fields.
     pub(super) column: Option<usize>,
-    /// Whether each row has a value. Empty if the column is required.
-    present: Vec<bool>,
-    cells: ColumnValues,
-}
-
-/// Values that are not null.
-enum ColumnValues {
-    /// The bytes of all texts, and where each ends: a group has much less than 4 GiB.
-    Texts(Vec<u8>, Vec<u32>),
-    Numbers(Vec<i64>),
-    Flags(Vec<bool>),
+    /// Numbers, booleans as 0 or 1, or the codes of texts.
+    numbers: PackedNumbers,
+    texts: TextStore,
 }
 
 impl ColumnBuffer {
     /// Starts with no values.
     pub(super) fn new(column: Option<usize>) -> Self {
-        let new = Self {
+        Self {
             column,
-            present: Vec::new(),
-            cells: ColumnValues::Flags(Vec::new()),
-        };
-        let cells = match new.kind() {
-            FieldType::Text => ColumnValues::Texts(Vec::new(), Vec::new()),
-            FieldType::Date | FieldType::Integer | FieldType::Decimal => {
-                ColumnValues::Numbers(Vec::new())
-            }
-            FieldType::Boolean => ColumnValues::Flags(Vec::new()),
-        };
-        Self { cells, ..new }
+            numbers: PackedNumbers::default(),
+            texts: TextStore::default(),
+        }
     }
 
     pub(super) fn kind(&self) -> FieldType {
@@ -67,136 +53,106 @@ impl ColumnBuffer {
         self.column == Some(BATCH_ID)
     }
 
-    /// Adds the value of `batch`; returns its size in bytes. The error is the type of the column, if that cannot store the
-    /// value exactly.
-    pub(super) fn add(&mut self, batch: &Batch) -> Result<usize, &'static str> {
+    /// Adds the value of `batch`; returns its size, in bytes, before it is packed. The error is the type of the
+    /// column, if that cannot store the value exactly.
+    pub(super) fn add(
+        &mut self,
+        batch: &Batch,
+        pool: &mut ChunkPool,
+    ) -> Result<usize, &'static str> {
         let value = match self.column {
             None => batch.extra().map(Cow::Owned),
             Some(BATCH_ID) => Some(batch.id()),
             Some(column) => batch.typed(column),
         };
-        let Some(text) = value.as_deref() else {
-            return Ok(self.add_level(false));
+        let (number, size) = match value.as_deref() {
+            None => (None, 0),
+            Some(text) => match self.kind() {
+                FieldType::Text => {
+                    let code = self.texts.add(text.as_bytes(), pool);
+                    (Some(code), text.len() + size_of::<usize>())
+                }
+                FieldType::Boolean => (Some(i64::from(text == "true")), size_of::<bool>()),
+                kind => (Some(number(text, kind)?), size_of::<i64>()),
+            },
         };
-        let kind = self.kind();
-        let size = match &mut self.cells {
-            ColumnValues::Texts(bytes, ends) => {
-                bytes.extend_from_slice(text.as_bytes());
-                ends.push(u32::try_from(bytes.len()).expect("a group that is not full"));
-                text.len() + size_of::<usize>()
-            }
-            ColumnValues::Flags(flags) => {
-                flags.push(text == "true");
-                size_of::<bool>()
-            }
-            ColumnValues::Numbers(numbers) => {
-                numbers.push(number(text, kind)?);
-                size_of::<i64>()
-            }
+        self.numbers.push(number, pool);
+        let level = if self.is_required() {
+            0
+        } else {
+            size_of::<i16>()
         };
-        Ok(size + self.add_level(true))
+        Ok(size + level)
     }
 
-    fn add_level(&mut self, is_there: bool) -> usize {
-        if self.is_required() {
-            return 0;
-        }
-        self.present.push(is_there);
-        size_of::<i16>()
+    /// Returns the number of each row.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = Option<i64>> {
+        self.numbers.iter()
     }
 
-    /// Returns which rows of a column of numbers have a value, and the values.
-    pub(super) fn numbers(&self) -> Option<(&[bool], &[i64])> {
-        match &self.cells {
-            ColumnValues::Numbers(numbers) => Some((&self.present, numbers)),
-            _ => None,
-        }
+    /// Returns the text of each row.
+    pub(super) fn texts(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let spans = self.texts.spans(self.numbers.iter());
+        spans.map(|span| Some(self.texts.text(span?)))
     }
 
-    /// Returns the text at `place` among those that are not null; empty in a column of another type.
-    pub(super) fn text(&self, place: usize) -> &[u8] {
-        match &self.cells {
-            ColumnValues::Texts(bytes, ends) => &bytes[span(ends, place)],
-            _ => &[],
-        }
-    }
-
-    /// Writes the values in the given order of rows, or as received.
+    /// Writes the rows in the given order. Returns the memory of the values, for the next group.
     pub(super) fn write(
-        mut self,
+        self,
         column: &mut SerializedColumnWriter<'_>,
-        order: Option<&[usize]>,
-    ) -> Result<(), ParquetError> {
-        let places = order.map(|order| self.reorder(order));
-        let place = |number: usize| places.as_ref().map_or(number, |places| places[number]);
-        let present = (!self.is_required()).then_some(&self.present[..]);
-        match self.cells {
-            ColumnValues::Numbers(numbers) => {
-                let values = (0..numbers.len()).map(|number| numbers[place(number)]);
-                write_pieces::<Int64Type>(column.typed(), values, present)
+        order: &[u32],
+    ) -> Result<Vec<Bytes>, ParquetError> {
+        let is_required = self.is_required();
+        let (kind, numbers) = (self.kind(), self.numbers);
+        let mut chunks = Vec::new();
+        match kind {
+            FieldType::Text => {
+                let spans: Vec<_> = self.texts.spans(numbers.iter()).collect();
+                chunks = self.texts.into_chunks();
+                let rows = |row: u32| {
+                    let span = spans[row as usize]?;
+                    Some(chunks[span.chunk as usize].slice(span.range()).into())
+                };
+                write_rows::<ByteArrayType>(column.typed(), order, is_required, rows)?;
             }
-            ColumnValues::Flags(flags) => {
-                let values = (0..flags.len()).map(|number| flags[place(number)]);
-                write_pieces::<BoolType>(column.typed(), values, present)
+            FieldType::Boolean => {
+                let flags: Vec<_> = numbers.iter().map(|flag| Some(flag? != 0)).collect();
+                let rows = |row: u32| flags[row as usize];
+                write_rows::<BoolType>(column.typed(), order, is_required, rows)?;
             }
-            ColumnValues::Texts(bytes, ends) => {
-                let bytes = Bytes::from(bytes);
-                let text = |number| ByteArray::from(bytes.slice(span(&ends, place(number))));
-                let values = (0..ends.len()).map(text);
-                write_pieces::<ByteArrayType>(column.typed(), values, present)
+            FieldType::Date | FieldType::Integer | FieldType::Decimal => {
+                let unpacked: Vec<_> = numbers.iter().collect();
+                let rows = |row: u32| unpacked[row as usize];
+                write_rows::<Int64Type>(column.typed(), order, is_required, rows)?;
             }
         }
-    }
-
-    /// Reorders `present`; returns the positions of the values in the new order.
-    fn reorder(&mut self, order: &[usize]) -> Vec<usize> {
-        if self.is_required() {
-            return order.to_vec();
-        }
-        let mut values = 0;
-        let mut place = |is_there: &bool| {
-            let place = values;
-            values += usize::from(*is_there);
-            place
-        };
-        let places: Vec<usize> = self.present.iter().map(&mut place).collect();
-        let is_there = |row: &&usize| self.present[**row];
-        let values = order.iter().filter(is_there).map(|row| places[*row]);
-        let values = values.collect();
-        self.present = order.iter().map(|row| self.present[*row]).collect();
-        values
+        chunks.retain(|chunk| chunk.len() == CHUNK);
+        chunks.extend(numbers.into_chunks());
+        Ok(chunks)
     }
 }
 
-/// Returns the range of a text in the bytes of all texts, which end at `ends`.
-fn span(ends: &[u32], place: usize) -> Range<usize> {
-    let start = place.checked_sub(1).map_or(0, |before| ends[before]);
-    start as usize..ends[place] as usize
-}
-
-/// Writes values in pieces: the parquet crate needs several times the size of what it is given.
-fn write_pieces<T: DataType>(
+/// Writes the values of the rows in pieces.
+fn write_rows<T: DataType>(
     writer: &mut ColumnWriterImpl<'_, T>,
-    mut values: impl Iterator<Item = T::T>,
-    present: Option<&[bool]>,
+    order: &[u32],
+    is_required: bool,
+    value: impl Fn(u32) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
-    let mut piece = Vec::with_capacity(PIECE);
-    let Some(present) = present else {
-        loop {
-            piece.clear();
-            piece.extend(values.by_ref().take(PIECE));
-            if piece.is_empty() {
-                return Ok(());
+    let mut values = Vec::with_capacity(PIECE);
+    let mut levels = Vec::with_capacity(PIECE);
+    for rows in order.chunks(PIECE) {
+        values.clear();
+        levels.clear();
+        for row in rows {
+            let value = value(*row);
+            levels.push(i16::from(value.is_some()));
+            if let Some(value) = value {
+                values.push(value);
             }
-            writer.write_batch(&piece, None, None)?;
         }
-    };
-    for present in present.chunks(PIECE) {
-        let levels: Vec<i16> = present.iter().copied().map(i16::from).collect();
-        let count = present.iter().filter(|is_there| **is_there).count();
-        piece.clear();
-        piece.extend(values.by_ref().take(count));
-        writer.write_batch(&piece, Some(&levels), None)?;
+        let levels = (!is_required).then_some(&levels[..]);
+        writer.write_batch(&values, levels, None)?;
     }
     Ok(())
 }

@@ -2,13 +2,15 @@
 //! time, so groups are written in order.
 
 use std::io::{self, Write};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::writer::SerializedFileWriter;
+use bytes::Bytes;
 
+use super::chunks::ChunkPool;
 use super::column_buffer::ColumnBuffer;
 use super::order::RowOrder;
 use crate::error::{Failure, Kind};
@@ -25,19 +27,33 @@ pub(super) struct GroupWriter {
 struct GroupEncoder {
     writer: SerializedFileWriter<SharedOutput>,
     order: RowOrder,
+    /// Passes the memory of columns that are written to the next group, if there may be one.
+    free: Option<Sender<Vec<Bytes>>>,
 }
 
 impl GroupWriter {
     pub(super) fn new(writer: SerializedFileWriter<SharedOutput>, order: RowOrder) -> Self {
         Self {
-            encoder: Some(Box::new(GroupEncoder { writer, order })),
+            encoder: Some(Box::new(GroupEncoder {
+                writer,
+                order,
+                free: None,
+            })),
             thread: None,
         }
     }
 
-    /// Waits until the group before is written, and starts to write this one.
-    pub(super) fn start(&mut self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<(), Failure> {
-        let encoder = self.encoder()?;
+    /// Waits until the group before is written, and starts to write this one. `pool` gets the memory of its columns.
+    pub(super) fn start(
+        &mut self,
+        columns: Vec<ColumnBuffer>,
+        rows: u32,
+        pool: &mut ChunkPool,
+    ) -> Result<(), Failure> {
+        let mut encoder = self.encoder()?;
+        let (free, written) = mpsc::channel();
+        encoder.free = Some(free);
+        pool.next_group(written);
         let (sender, receiver) = mpsc::sync_channel(1);
         let thread = terminal::spawn("parquet", move || {
             let (encoder, columns): (Box<GroupEncoder>, _) =
@@ -56,17 +72,11 @@ impl GroupWriter {
         Ok(())
     }
 
-    /// Waits until all groups are written.
-    pub(super) fn wait(&mut self) -> Result<(), Failure> {
-        self.encoder = Some(self.encoder()?);
-        Ok(())
-    }
-
     /// Writes the last group and the footer.
     pub(super) fn finish(
         mut self,
         columns: Vec<ColumnBuffer>,
-        rows: usize,
+        rows: u32,
         metadata: Vec<(&'static str, String)>,
     ) -> Result<EncodedOutput, Failure> {
         let mut encoder = self.encoder()?;
@@ -90,7 +100,7 @@ impl GroupWriter {
 impl Drop for GroupWriter {
     fn drop(&mut self) {
         // The output must be closed before the program ends, so that no temporary file is left.
-        let _ = self.wait();
+        let _ = self.encoder();
     }
 }
 
@@ -106,7 +116,7 @@ impl GroupEncoder {
     fn with_group(
         mut self: Box<Self>,
         columns: Vec<ColumnBuffer>,
-        rows: usize,
+        rows: u32,
     ) -> Result<Box<Self>, Failure> {
         let written = self.write_group(columns, rows);
         written.map_err(|error| self.failure(error))?;
@@ -114,18 +124,24 @@ impl GroupEncoder {
     }
 
     /// Writes the rows, if any, as one row group.
-    fn write_group(&mut self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<(), ParquetError> {
+    fn write_group(&mut self, columns: Vec<ColumnBuffer>, rows: u32) -> Result<(), ParquetError> {
         if rows == 0 {
             return Ok(());
         }
+        // Dropped at the end: the next group does not wait for more.
+        let free = self.free.take();
         let order = self.order.permutation(&columns, rows);
         let mut group = self.writer.next_row_group()?;
         for buffer in columns {
             let column = group.next_column()?;
             // Buffers and schema are from the same list of columns, so this never fails.
             let mut column = column.ok_or_else(|| ParquetError::IndexOutOfBound(0, 0))?;
-            buffer.write(&mut column, order.as_deref())?;
+            let chunks = buffer.write(&mut column, &order)?;
             column.close()?;
+            if let Some(free) = &free {
+                // After the last group, nobody receives them.
+                let _ = free.send(chunks);
+            }
         }
         group.close().map(drop)
     }

@@ -3,9 +3,6 @@
 //! Engines read less if rows of the same time are next to each other. Without `--sort`, the rows of each
 //! group are sorted by creation date, then by identifier; with it, they are already in order.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
-
 use ::parquet::file::metadata::SortingColumn;
 
 use super::column_buffer::ColumnBuffer;
@@ -59,58 +56,43 @@ impl RowOrder {
         Some(declared.collect()).filter(|keys: &Vec<_>| !keys.is_empty())
     }
 
-    /// Returns the order in which rows must be written; `None` if they are already sorted.
-    pub(super) fn permutation(&self, columns: &[ColumnBuffer], rows: usize) -> Option<Vec<usize>> {
-        if self.is_given || self.keys.is_empty() {
-            return None;
-        }
+    /// Returns the order in which rows must be written.
+    pub(super) fn permutation(&self, columns: &[ColumnBuffer], rows: u32) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..rows).collect();
         let find = |column: usize| columns.iter().find(|buffer| buffer.column == Some(column));
-        let dates = find(CREATION_DATE)?.numbers_with_nulls_last()?;
-        let ids = find(BATCH_ID);
-        let compare = |left: &usize, right: &usize| {
-            let by_date = dates[*left].cmp(&dates[*right]);
-            by_date.then_with(|| {
-                ids.map_or(Ordering::Equal, |ids| ids.text(*left).cmp(ids.text(*right)))
-            })
+        let dates = find(CREATION_DATE).filter(|_| !self.is_given);
+        let Some(dates) = dates else {
+            return order;
         };
-        if (1..rows).all(|row| compare(&(row - 1), &row).is_le()) {
-            return None;
-        }
-        let mut order: Vec<usize> = (0..rows).collect();
-        order.sort_by(compare);
-        Some(order)
-    }
-}
-
-impl ColumnBuffer {
-    /// Returns the number of each row, with `i64::MAX`, which is not a date, for null.
-    fn numbers_with_nulls_last(&self) -> Option<Cow<'_, [i64]>> {
-        let (present, numbers) = self.numbers()?;
-        if present.len() == numbers.len() {
-            return Some(Cow::Borrowed(numbers));
-        }
-        let mut numbers = numbers.iter().copied();
-        let number = |is_there: &bool| {
-            let number = is_there.then(|| numbers.next()).flatten();
-            number.unwrap_or(i64::MAX)
-        };
-        Some(Cow::Owned(present.iter().map(number).collect()))
+        // No date is as late as a missing one.
+        let dates = dates.numbers().map(|date| date.unwrap_or(i64::MAX));
+        let dates: Vec<i64> = dates.collect();
+        let ids = find(BATCH_ID).map(|ids| ids.texts().collect());
+        let ids: Vec<_> = ids.unwrap_or_default();
+        order.sort_by(|left, right| {
+            let (left, right) = (*left as usize, *right as usize);
+            let by_date = dates[left].cmp(&dates[right]);
+            by_date.then_with(|| ids.get(left).cmp(&ids.get(right)))
+        });
+        order
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::chunks::ChunkPool;
     use super::*;
     use crate::batch::{Batch, COLUMNS};
 
     fn buffers(columns: &[usize], rows: &[(&str, &str)]) -> Vec<ColumnBuffer> {
         let columns = columns.iter().copied().map(Some);
         let mut buffers: Vec<ColumnBuffer> = columns.map(ColumnBuffer::new).collect();
+        let mut pool = ChunkPool::default();
         for (id, date) in rows {
             let json = format!("{{\"batch_id\":\"{id}\",\"batch_creation_date\":{date}}}");
             let batch = Batch::read(&json).batch.expect("a batch");
             for column in &mut buffers {
-                assert!(column.add(&batch).is_ok());
+                assert!(column.add(&batch, &mut pool).is_ok());
             }
         }
         buffers
@@ -129,8 +111,10 @@ mod tests {
         const NOON: &str = "\"2026-05-01T12:00:00Z\"";
         let both = [BATCH_ID, CREATION_DATE];
         let order = RowOrder::new(&fields(&both), None);
-        let permutation =
-            |rows: &[(&str, &str)]| order.permutation(&buffers(&both, rows), rows.len());
+        let permutation = |rows: &[(&str, &str)]| {
+            let count = u32::try_from(rows.len()).expect("few rows");
+            order.permutation(&buffers(&both, rows), count)
+        };
         let mixed = [
             ("d", "null"),
             ("c", NOON),
@@ -138,18 +122,18 @@ mod tests {
             ("a", "null"),
             ("e", MORNING),
         ];
-        assert_eq!(permutation(&mixed), Some(vec![4, 2, 1, 3, 0]));
+        assert_eq!(permutation(&mixed), [4, 2, 1, 3, 0]);
         assert_eq!(
             permutation(&[("e", MORNING), ("b", NOON), ("a", "null")]),
-            None
+            [0, 1, 2]
         );
-        assert_eq!(permutation(&[]), None);
+        assert!(permutation(&[]).is_empty());
         // Without identifiers, rows of the same date keep their order.
         let dates = [CREATION_DATE];
         let order = RowOrder::new(&fields(&dates), None);
         let rows = [("c", NOON), ("b", NOON), ("e", MORNING)];
-        let permutation = order.permutation(&buffers(&dates, &rows), rows.len());
-        assert_eq!(permutation, Some(vec![2, 0, 1]));
+        let permutation = order.permutation(&buffers(&dates, &rows), 3);
+        assert_eq!(permutation, [2, 0, 1]);
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl ColumnBuffer {
 pub(super) fn properties(
     columns: &[ColumnBuffer],
     sorted_by: Option<Vec<SortingColumn>>,
-    group_rows: usize,
+    group_rows: u32,
 ) -> WriterProperties {
     let zstd = Compression::ZSTD(ZstdLevel::default());
     let id = ColumnPath::from(COLUMNS[BATCH_ID].name);
@@ -66,7 +66,7 @@ pub(super) fn properties(
         .set_compression(zstd)
         .set_sorting_columns(sorted_by)
         .set_column_bloom_filter_fpp(id.clone(), FALSE_POSITIVES)
-        .set_column_bloom_filter_max_ndv(id, group_rows as u64)
+        .set_column_bloom_filter_max_ndv(id, group_rows.into())
         .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup);
     // A dictionary does not help a column of distinct values.
     let distinct = columns.iter().map(ColumnBuffer::name).filter(|name| {
