@@ -49,17 +49,17 @@ pub(crate) struct Encoder {
 /// Small output is encoded without a thread.
 enum Worker {
     Idle(Box<Encoding>),
-    Running(SyncSender<Step>, Receiver<io::Result<Encoded>>),
+    Running(SyncSender<EncodeStep>, Receiver<io::Result<Encoded>>),
     Ended,
 }
 
-enum Step {
+enum EncodeStep {
     Encode(Vec<u8>),
     Flush,
     Finish,
 }
 
-impl Step {
+impl EncodeStep {
     fn input(&self) -> (&[u8], FlushCompress) {
         match self {
             Self::Encode(bytes) => (bytes, FlushCompress::None),
@@ -97,8 +97,8 @@ enum Codec {
 }
 
 impl Encoding {
-    fn run(&mut self, step: Step) -> io::Result<Encoded> {
-        let is_last = matches!(step, Step::Finish);
+    fn run(&mut self, step: EncodeStep) -> io::Result<Encoded> {
+        let is_last = matches!(step, EncodeStep::Finish);
         let bytes = self.codec.run(step)?;
         if let Some(hash) = &mut self.hash {
             hash.update(&bytes);
@@ -119,21 +119,21 @@ impl Encoding {
 
 impl Codec {
     /// Does one step; returns what is encoded.
-    fn run(&mut self, step: Step) -> io::Result<Vec<u8>> {
+    fn run(&mut self, step: EncodeStep) -> io::Result<Vec<u8>> {
         let zstd = match (self, step) {
-            (Self::Stored, Step::Encode(bytes)) => return Ok(bytes),
+            (Self::Stored, EncodeStep::Encode(bytes)) => return Ok(bytes),
             (Self::Stored, _) => return Ok(Vec::new()),
             (Self::Gzip { deflate, crc }, step) => return gzip(deflate, crc, &step),
             (Self::Deflate(state), step) => return deflate(state, &step),
-            (Self::Zstd(zstd), Step::Encode(bytes)) => {
+            (Self::Zstd(zstd), EncodeStep::Encode(bytes)) => {
                 zstd.write_all(&bytes)?;
                 zstd
             }
-            (Self::Zstd(zstd), Step::Flush) => {
+            (Self::Zstd(zstd), EncodeStep::Flush) => {
                 zstd.flush()?;
                 zstd
             }
-            (Self::Zstd(zstd), Step::Finish) => {
+            (Self::Zstd(zstd), EncodeStep::Finish) => {
                 zstd.do_finish()?;
                 zstd
             }
@@ -143,7 +143,7 @@ impl Codec {
 }
 
 /// Does one step, with the header before the first one and the checksum after the last one.
-fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &Step) -> io::Result<Vec<u8>> {
+fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &EncodeStep) -> io::Result<Vec<u8>> {
     let mut output = Vec::new();
     if crc.is_none() {
         output.extend(GZIP_HEADER);
@@ -156,7 +156,7 @@ fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &Step) -> io::Result<
         output.append(&mut piece);
     }
     output.append(&mut piece);
-    if matches!(step, Step::Finish) {
+    if matches!(step, EncodeStep::Finish) {
         output.extend(crc.sum().to_le_bytes());
         output.extend(crc.amount().to_le_bytes());
     }
@@ -164,7 +164,7 @@ fn gzip(state: &mut Compress, crc: &mut Option<Crc>, step: &Step) -> io::Result<
 }
 
 /// Does one step. The encoder of flate2 does not always flush everything.
-fn deflate(state: &mut Compress, step: &Step) -> io::Result<Vec<u8>> {
+fn deflate(state: &mut Compress, step: &EncodeStep) -> io::Result<Vec<u8>> {
     let (mut bytes, flush) = step.input();
     let mut output = Vec::with_capacity(CHUNK / 4);
     while !fill(state, &mut output, &mut bytes, flush)? {
@@ -260,14 +260,14 @@ impl Encoder {
     /// Encodes everything, so that a reader can decode it, and writes it to `output`.
     pub(crate) fn flush(&mut self, output: &mut impl Write) -> io::Result<()> {
         self.encode(output)?;
-        self.run(Step::Flush, output)?;
+        self.run(EncodeStep::Flush, output)?;
         self.receive_all(output)
     }
 
     /// Encodes everything, and writes it and the end to `output`. Returns the checksum, if it is wanted.
     pub(super) fn finish(&mut self, output: &mut impl Write) -> io::Result<Option<String>> {
         self.encode(output)?;
-        self.run(Step::Finish, output)?;
+        self.run(EncodeStep::Finish, output)?;
         self.receive_all(output)?;
         Ok(self.sha256.take())
     }
@@ -275,10 +275,10 @@ impl Encoder {
     /// Encodes the chunk.
     fn encode(&mut self, output: &mut impl Write) -> io::Result<()> {
         let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK + CHUNK / 4));
-        self.run(Step::Encode(chunk), output)
+        self.run(EncodeStep::Encode(chunk), output)
     }
 
-    fn run(&mut self, step: Step, output: &mut impl Write) -> io::Result<()> {
+    fn run(&mut self, step: EncodeStep, output: &mut impl Write) -> io::Result<()> {
         match &mut self.worker {
             Worker::Idle(encoding) => {
                 let encoded = encoding.run(step)?;
@@ -301,7 +301,7 @@ impl Encoder {
         let Worker::Idle(mut encoding) = std::mem::replace(&mut self.worker, Worker::Ended) else {
             return Ok(());
         };
-        let (steps, receiver) = mpsc::sync_channel::<Step>(MAX_WAITING);
+        let (steps, receiver) = mpsc::sync_channel::<EncodeStep>(MAX_WAITING);
         let (sender, results) = mpsc::channel();
         let spare = self.spare.clone();
         let work = move || {

@@ -24,13 +24,13 @@ pub(super) struct TextStore {
 
 /// The place of a text.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Span {
+pub(super) struct TextSpan {
     pub(super) chunk: u32,
     start: u32,
     end: u32,
 }
 
-impl Span {
+impl TextSpan {
     pub(super) fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -53,8 +53,8 @@ impl TextStore {
     pub(super) fn spans(
         &self,
         codes: impl Iterator<Item = Option<i64>>,
-    ) -> impl Iterator<Item = Option<Span>> {
-        let (mut known, mut last) = (Vec::with_capacity(KNOWN_TEXTS.into()), Span::default());
+    ) -> impl Iterator<Item = Option<TextSpan>> {
+        let (mut known, mut last) = (Vec::with_capacity(KNOWN_TEXTS.into()), TextSpan::default());
         codes.map(move |code| {
             let code = u32::try_from(code?).expect("the code of a text");
             let Some(size) = code.checked_sub(KNOWN_TEXTS.into()) else {
@@ -73,7 +73,7 @@ impl TextStore {
         })
     }
 
-    pub(super) fn text(&self, span: Span) -> &[u8] {
+    pub(super) fn text(&self, span: TextSpan) -> &[u8] {
         &self.bytes.chunks()[span.chunk as usize][span.range()]
     }
 
