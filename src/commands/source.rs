@@ -223,13 +223,17 @@ impl BatchSource {
         })
     }
 
-    /// Returns the second, at most `now`, up to which no batch of `range` is missing; `None` if the first may be.
-    pub(super) fn complete_until(&self, range: &Range, now: i64) -> Result<Option<i64>, Failure> {
+    /// Returns the second, at most `now`, up to which no batch since `start` is missing; `None` if the first may be.
+    pub(super) fn complete_until(
+        &self,
+        start: Option<i64>,
+        now: i64,
+    ) -> Result<Option<i64>, Failure> {
         let Some(archive) = self.archive() else {
             return Ok(Some(now));
         };
         // What is before an archive that `sync --start` began was never wanted.
-        let start = self.limited(range)?.start.max(self.since()?);
+        let start = start.max(self.since()?);
         let missing = archive.coverage()?.missing(&Range::between(start, None));
         let until = missing.first().map_or(Some(now), |gap| gap.start);
         Ok(until.min(Some(now)))

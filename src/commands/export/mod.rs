@@ -449,6 +449,9 @@ fn writer_options(
 ) -> Result<WriterOptions, Failure> {
     let is_stdout = request.destination.place.is_stdout();
     let now = request.batches.now.timestamp();
+    // The runs before sent what is before the start of a state, but not what is missing there.
+    let start = request.batches.range.start;
+    let start = start.filter(|_| request.state.is_none());
     Ok(WriterOptions {
         fields: request.fields.clone(),
         numbers: args.output.numbers,
@@ -457,9 +460,7 @@ fn writer_options(
         color: is_stdout && terminal::color_on_stdout(),
         extracted: written(now),
         bookmark: request.state.as_ref().and_then(SingerState::bookmark),
-        complete_until: source
-            .complete_until(&request.batches.range, now)?
-            .map(written),
+        complete_until: source.complete_until(start, now)?.map(written),
         info: Arc::clone(info),
     })
 }

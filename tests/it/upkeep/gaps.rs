@@ -84,6 +84,16 @@ fn the_state_of_singer_does_not_pass_a_gap() {
     let newest = date(nursery.state().items["a0299"].created);
     assert_eq!(export(), (157, Some(newest)));
     assert_eq!(export().0, 8);
+    // A gap long before the state: what fills it later is sent, too.
+    nursery.state().edit("a0020", "warnings", "\"perhaps\"");
+    assert_eq!(shelf.sync(&nursery, &["--full"]).code, Some(7));
+    let start = shelf.status()["gaps"][0]["from"].clone();
+    let start = start.as_str().map(str::to_owned);
+    assert_eq!(export(), (8, start));
+    nursery.state().edit("a0020", "warnings", "true");
+    shelf.complete(&nursery, &[]);
+    assert!(export().0 > 270);
+    assert_eq!(export().0, 8);
     // Nothing is known to be complete.
     let forget = "DELETE FROM coverage";
     shelf.open().execute(forget, []).unwrap();
