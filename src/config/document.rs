@@ -324,9 +324,17 @@ pub(super) fn typed_value(key: &str, value: &str) -> Result<Value, Failure> {
     let read = match info.value {
         FlagValue::Number { .. } => value.parse().map_or(text, toml::Value::Integer),
         FlagValue::Boolean => value.parse().map_or(text, toml::Value::Boolean),
-        _ if key == "client_secret_command" && value.starts_with('[') => {
+        // A shell command may begin with a bracket, too.
+        _ if key == "client_secret_command" && value.trim_start().starts_with('[') => {
             let list = "a list of texts, such as [\"pass\", \"show\", \"trayscan\"]";
-            value.parse().map_err(|_| refuse(list))?
+            let is_meant = value.trim_start()[1..]
+                .trim_start()
+                .starts_with(['"', '\'']);
+            match value.trim().parse() {
+                Ok(read) => read,
+                Err(_) if is_meant => return Err(refuse(list)),
+                Err(_) => text,
+            }
         }
         _ => text,
     };
@@ -451,9 +459,17 @@ mod tests {
         let set = |value: &str| typed_value("client_secret_command", value);
         let list = set(r#"["pass", "show x"]"#).expect("a list");
         assert_eq!(list.to_string(), r#"["pass", "show x"]"#);
-        let text = set("pass show x").expect("text");
-        assert_eq!(text.as_str(), Some("pass show x"));
-        for wrong in [r#"["pass" "show"]"#, "[]", "[1]", "["] {
+        let list = set(" [\"pass\"]\n").expect("a list");
+        assert_eq!(list.to_string(), r#"["pass"]"#);
+        for command in [
+            "pass show x",
+            "[ -n \"$HOME\" ] && echo s",
+            "[[ 1 == 1 ]] && echo s",
+        ] {
+            let text = set(command).expect("text");
+            assert_eq!(text.as_str(), Some(command));
+        }
+        for wrong in [r#"["pass" "show"]"#, "[]", "[1]", "['a'"] {
             assert!(set(wrong).is_err(), "{wrong}");
         }
         let other = typed_value("client_id", "[a]").expect("text");

@@ -133,7 +133,14 @@ pub(crate) fn format(extension: Option<&str>, head: &[u8]) -> Result<DetectedFor
         let why = "is a table for people: it has no exact values to verify";
         return Err(ReadError::foreign(why, FORMATS));
     }
-    if is_singer(text) && !matches!(extension, Some("csv" | "tsv")) {
+    if is_singer(text) {
+        if let Some(extension @ ("csv" | "tsv")) = extension {
+            return Err(ReadError::broken(
+                None,
+                format!("its name has the extension `.{extension}`, but it has singer messages"),
+                "other programs go by the name: rename it to `.jsonl`, or export it again",
+            ));
+        }
         return Ok(DetectedFormat::Singer);
     }
     Ok(match (extension, first) {
@@ -196,7 +203,6 @@ mod tests {
             ("a.json", "{", DetectedFormat::Lines),
             ("a.json", "", DetectedFormat::Array),
             ("a.json", SINGER, DetectedFormat::Singer),
-            ("a.csv", SINGER, DetectedFormat::Separated(b',')),
             ("a.jsonl", "", DetectedFormat::Lines),
             ("a", "\u{feff}[", DetectedFormat::Array),
             ("a.bak", "\n{", DetectedFormat::Lines),
@@ -212,6 +218,7 @@ mod tests {
         assert_eq!(of("a.txt", "name  crop\n────  ────\nx     y\n"), None);
         assert_eq!(of("a.csv", "comment\n──\n─x\n"), None);
         assert_eq!(of("a.ndjson", "[{}]"), None);
+        assert_eq!(of("a.csv", SINGER), None);
         assert_eq!(of("a.jsonl.gz", "\n["), None);
     }
 

@@ -378,19 +378,20 @@ fn read_text(
     let head = peek(&mut unpacked)?;
     let extension = path.and_then(detect::extension);
     let format = detect::format(extension.as_deref(), &head)?;
+    let bytes = head.chain(unpacked);
+    let read = match format {
+        DetectedFormat::Array => json::read(bytes, split::Shape::Flat, false, each),
+        DetectedFormat::Lines => json::read(bytes, split::Shape::Lines, false, each),
+        DetectedFormat::Singer => json::read(bytes, split::Shape::Lines, true, each),
+        DetectedFormat::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
+    }?;
     if let Some(path) = path
         && extension.as_deref() == Some("json")
         && format == DetectedFormat::Lines
     {
         detect::warn_of_lines(path);
     }
-    let bytes = head.chain(unpacked);
-    match format {
-        DetectedFormat::Array => json::read(bytes, split::Shape::Flat, false, each),
-        DetectedFormat::Lines => json::read(bytes, split::Shape::Lines, false, each),
-        DetectedFormat::Singer => json::read(bytes, split::Shape::Lines, true, each),
-        DetectedFormat::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
-    }
+    Ok(read)
 }
 
 impl LakeReader {

@@ -72,7 +72,9 @@ impl NewProfile {
             _ if is_kept => (None, None, None),
             Some(path) => {
                 let path = config::absolute(&path)?;
-                let unused = Some(own.path).filter(|own| own.is_file() && *own != *path);
+                let is_other =
+                    |own: &PathBuf| own.canonicalize().ok() != Path::new(&path).canonicalize().ok();
+                let unused = Some(own.path).filter(|own| own.is_file() && is_other(own));
                 (Some(path), None, unused)
             }
             None => (Some(config::absolute(&own.path)?), Some(own), None),
@@ -117,7 +119,7 @@ impl NewProfile {
         storage.replace_private(&files)?;
         if let Some(path) = unused {
             terminal::note(&format!(
-                "the earlier secret is still in `{}`; delete the file if nothing else uses it",
+                "an earlier secret is still in `{}`; delete the file if nothing else uses it",
                 path.display()
             ));
         }

@@ -291,7 +291,7 @@ fn an_earlier_secret_that_is_no_longer_used_is_named() {
     for (file, is_named) in [(&own, false), (&mine, true)] {
         let mut command = home.command(&["login", "--client-secret-file"]);
         let ended = command.arg(file).args(access(&server)).output().expect(0);
-        let note = "the earlier secret is still in `";
+        let note = "an earlier secret is still in `";
         assert_eq!(ended.stderr.contains(note), is_named, "{ended:?}");
     }
     assert!(own.exists());

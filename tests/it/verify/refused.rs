@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::{COMPRESSIONS, FORMATS, Folder, assert_equal, report, verify, verify_command};
-use crate::harness::{Server, run, trayscan};
+use crate::harness::{Server, export, run, trayscan};
 
 #[test]
 fn truncated_files_are_never_accepted() {
@@ -56,6 +56,12 @@ fn a_table_is_refused_also_with_its_manifest() {
         assert!(ended.stderr.contains("is a table for people"), "{ended:?}");
         assert!(!ended.stderr.contains("modified"), "{ended:?}");
     }
+    fs::create_dir(folder.at("lake")).unwrap();
+    let (lake, template) = (folder.at("lake"), folder.at("lake/{month}.txt"));
+    let args = ["-o", &template, "-f", "table", "--manifest"];
+    export(&server, &args).expect(0);
+    let ended = verify(&[&lake]).expect(2);
+    assert!(ended.stderr.contains("has tables for people"), "{ended:?}");
 }
 
 #[test]
@@ -74,7 +80,11 @@ fn lines_in_a_file_that_is_an_array_by_its_name_draw_a_warning() {
     let ended = verify(&[&singer]);
     assert!(!ended.stderr.contains(words), "{ended:?}");
     let renamed = folder.write("s.csv", fs::read(&singer).unwrap());
-    verify(&[&renamed]).expect(7);
+    let ended = verify(&[&renamed]).expect(7);
+    assert!(
+        ended.stderr.contains("but it has singer messages"),
+        "{ended:?}"
+    );
 }
 
 #[test]
