@@ -30,8 +30,11 @@ impl Location {
         };
         if is_stderr(path) {
             return Err(Failure::usage(
-                "standard error is for messages",
-                "write to standard output, and redirect it: `-o - >&2`",
+                format!(
+                    "`{}` is standard error, which is for messages",
+                    path.display()
+                ),
+                "write to a file, or to standard output, redirected with `>&2`",
             ));
         }
         if let Some(address) = cloud::ObjectAddress::parse(path)? {

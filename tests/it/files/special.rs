@@ -161,7 +161,9 @@ fn standard_error_is_for_messages() {
             .output()
             .expect(2);
         assert!(
-            ended.stderr.contains("standard error is for messages"),
+            ended
+                .stderr
+                .contains(&format!("`{name}` is standard error")),
             "{ended:?}"
         );
     }
