@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{Datelike as _, NaiveDate};
 
-use crate::batch::range::written;
+use crate::batch::range::{Range as DateRange, written};
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
 use crate::error::Failure;
 use crate::storage::cloud::ObjectAddress;
@@ -52,6 +52,21 @@ impl Placeholder {
             Self::CropType => None,
         }
     }
+
+    /// Returns the placeholder as given.
+    fn text(self) -> String {
+        let known = VALUES.iter().find(|(_, value)| *value == self);
+        known.map_or_else(String::new, |(name, _)| format!("{{{name}}}"))
+    }
+}
+
+/// Files that a range may cut.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CutFiles {
+    /// The period of their batches, such as `2026-05`. `None` if any date is possible.
+    pub(crate) period: Option<String>,
+    /// Their name, with placeholders for what is not known.
+    pub(crate) name: String,
 }
 
 /// A name with placeholders.
@@ -137,17 +152,7 @@ impl Template {
 
     /// Returns the template as given.
     pub(crate) fn text(&self) -> String {
-        let mut name = self.start.clone();
-        for (value, text) in &self.parts {
-            let placeholder = VALUES.iter().find(|(_, known)| known == value);
-            // Writing to a string cannot fail.
-            let _ = write!(
-                name,
-                "{{{}}}{text}",
-                placeholder.map_or("", |(name, _)| name)
-            );
-        }
-        name
+        self.with_date("")
     }
 
     fn has(&self, placeholder: Placeholder) -> bool {
@@ -185,23 +190,46 @@ impl Template {
         }
     }
 
-    /// Returns the period whose files have batches both before and after `second`, and the name of these files up to
-    /// the first crop. `None` if a period begins there, or if the crop is before the date.
-    pub(crate) fn cut_at(&self, second: i64) -> Option<(String, String)> {
-        let length = self.date_length()?;
+    /// Returns the files that may have batches both before and after `second`, a bound of `range`. `None` if a period begins
+    /// there.
+    pub(crate) fn cut_at(&self, second: i64, range: &DateRange) -> Option<CutFiles> {
         let date = written(second);
+        let Some(length) = self.date_length() else {
+            // Without a year, batches of any other year may be in the same files.
+            let last = range.end.map(|end| end - i64::from(range.excludes_end));
+            let ends = range.start.zip(last);
+            let ends = ends.map(|(start, last)| (written(start), written(last)));
+            let common = ends.and_then(|(start, last)| {
+                let mut lengths = ["YYYY-MM-DD".len(), "YYYY-MM".len()].into_iter();
+                let length = lengths.find(|length| start[..*length] == last[..*length])?;
+                Some(start[..length].to_owned())
+            });
+            return Some(CutFiles {
+                period: None,
+                name: self.with_date(&common.unwrap_or_default()),
+            });
+        };
         if date[length..] == "-01-01T00:00:00Z"[length - "YYYY".len()..] {
             return None;
         }
-        let dates = self
-            .parts
-            .iter()
-            .map_while(|(value, text)| Some((value.in_date()?, text)));
+        let period = &date[..length];
+        Some(CutFiles {
+            name: self.with_date(period),
+            period: Some(period.to_owned()),
+        })
+    }
+
+    /// Returns the template as given, with the parts of a date that `date` begins with.
+    fn with_date(&self, date: &str) -> String {
         let mut name = self.start.clone();
-        for (place, text) in dates.clone() {
-            name = name + &date[place] + text;
+        for (value, text) in &self.parts {
+            match value.in_date().and_then(|place| date.get(place)) {
+                Some(part) => name.push_str(part),
+                None => name.push_str(&value.text()),
+            }
+            name.push_str(text);
         }
-        (dates.count() > 0).then(|| (date[..length].to_owned(), name))
+        name
     }
 
     /// Returns a placeholder of a date, the one that is missing before it, and the length of a date up to that part:
@@ -491,30 +519,53 @@ mod tests {
 
     #[test]
     fn a_bound_within_a_period_cuts_its_files() {
-        let cut = |text: &str, second| template(text).cut_at(second);
-        let pair = |period: &str, name: &str| Some((period.to_owned(), name.to_owned()));
+        let cut = |text: &str, second| template(text).cut_at(second, &DateRange::default());
+        let files = |period: Option<&str>, name: &str| {
+            let (period, name) = (period.map(str::to_owned), name.to_owned());
+            Some(CutFiles { period, name })
+        };
         // 2026-10-18T12:00:00Z, and the start of that day, month and year.
         let [noon, day, month, year] = [1_792_324_800, 1_792_281_600, 1_790_812_800, 1_767_225_600];
-        assert_eq!(
-            cut("{year}/{month}.csv", noon),
-            pair("2026-10", "2026/10.csv")
-        );
-        assert_eq!(cut("{year}.csv", noon), pair("2026", "2026.csv"));
-        assert_eq!(
-            cut("{year}/{month}/{day}/{crop_type}.csv", noon),
-            pair("2026-10-18", "2026/10/18/")
-        );
+        for (name, second, period, cut_name) in [
+            ("{year}/{month}.csv", noon, "2026-10", "2026/10.csv"),
+            ("{year}.csv", noon, "2026", "2026.csv"),
+            (
+                "{year}/{month}/{day}/{crop_type}.csv",
+                noon,
+                "2026-10-18",
+                "2026/10/18/{crop_type}.csv",
+            ),
+            ("{year}-{month}.csv", day, "2026-10", "2026-10.csv"),
+            ("{year}.csv", month, "2026", "2026.csv"),
+            (
+                "{crop_type}/{year}.csv",
+                noon,
+                "2026",
+                "{crop_type}/2026.csv",
+            ),
+            ("{year}/{day}.csv", noon, "2026", "2026/{day}.csv"),
+        ] {
+            assert_eq!(cut(name, second), files(Some(period), cut_name));
+        }
         assert_eq!(cut("{year}-{month}-{day}.csv", day), None);
-        assert_eq!(
-            cut("{year}-{month}.csv", day),
-            pair("2026-10", "2026-10.csv")
-        );
         assert_eq!(cut("{year}-{month}.csv", month), None);
-        assert_eq!(cut("{year}.csv", month), pair("2026", "2026.csv"));
         assert_eq!(cut("{year}.csv", year), None);
-        assert_eq!(cut("{crop_type}/{year}.csv", noon), None);
-        assert_eq!(cut("{crop_type}.csv", noon), None);
-        assert_eq!(cut("{month}.csv", noon), None);
+        for name in ["{crop_type}.csv", "{month}.csv"] {
+            assert_eq!(cut(name, year), files(None, name), "any year");
+        }
+        let to_noon = |start| DateRange {
+            start: Some(start),
+            end: Some(noon),
+            ..DateRange::default()
+        };
+        let dated = template("{crop_type}/{month}-{day}.csv");
+        for (start, name) in [
+            (day, "{crop_type}/10-18.csv"),
+            (month, "{crop_type}/10-{day}.csv"),
+            (year, "{crop_type}/{month}-{day}.csv"),
+        ] {
+            assert_eq!(dated.cut_at(noon, &to_noon(start)), files(None, name));
+        }
     }
 
     #[test]

@@ -493,7 +493,9 @@ fn a_range_that_cuts_an_existing_file_draws_a_warning() {
     let folder = TempDir::new().unwrap();
     let warns = |template: &str, args: &[&str]| {
         let ended = export_template(&server, folder.path(), template, args).expect(0);
-        ended.stderr.contains("it is replaced, and any batches")
+        ended
+            .stderr
+            .contains("if it is replaced, it loses any batches")
     };
     let months = "{year}-{month}.csv";
     let late = ["--start", "2026-09-15"];
@@ -506,7 +508,15 @@ fn a_range_that_cuts_an_existing_file_draws_a_warning() {
     let crops = "y={year}/m={month}/{crop_type}.csv";
     assert!(!warns(crops, &[]));
     assert!(warns(crops, &late));
-    assert!(!warns("{crop_type}.csv", &late));
+    // Without a year in the name, any range cuts the files.
+    assert!(!warns("c/{crop_type}.csv", &["--period", "2025"]));
+    assert!(warns("c/{crop_type}.csv", &["--period", "2026"]));
+    assert!(!warns("c/{crop_type}.csv", &[]));
+    assert!(!warns("m/{month}.csv", &["--period", "2026-09"]));
+    assert!(!warns("m/{month}.csv", &["--period", "2026-10"]));
+    assert!(warns("m/{month}.csv", &["--period", "2025-10"]));
+    assert!(!warns("t/{crop_type}/{year}.csv", &[]));
+    assert!(warns("t/{crop_type}/{year}.csv", &late));
     assert!(!warns("n/{year}-{month}-{crop_type}.csv", &[]));
     assert!(warns("n/{year}-{month}-{crop_type}.csv", &late));
     // The lake never had more than this.

@@ -517,12 +517,12 @@ pub(super) fn remove_others(
     Ok(removed)
 }
 
-/// Warns of local files that exist and may lose batches, because the range begins or ends within their period.
+/// Warns of local files that exist and may lose batches, because they may have batches outside the range.
 pub(super) fn warn_of_cut_periods(args: &ExportArgs, request: &ExportRequest, storage: &Storage) {
     let (Some(template), range) = (&request.destination.template, &request.batches.range) else {
         return;
     };
-    if args.output.no_clobber {
+    if args.output.no_clobber || ObjectAddress::is_meant(Path::new(&template.text())) {
         return;
     }
     let manifest = request.destination.manifest.as_deref();
@@ -535,8 +535,8 @@ pub(super) fn warn_of_cut_periods(args: &ExportArgs, request: &ExportRequest, st
         (range.start, earlier_start, "begins", "before", "--start"),
         (past, earlier_end, "ends", "after", "--end"),
     ] {
-        let cut = second.and_then(|second| Some((second, template.cut_at(second)?)));
-        let Some((second, (period, prefix))) = cut else {
+        let cut = second.and_then(|second| Some((second, template.cut_at(second, range)?)));
+        let Some((second, cut)) = cut else {
             continue;
         };
         // An earlier export of no more than this has no other batches.
@@ -551,37 +551,42 @@ pub(super) fn warn_of_cut_periods(args: &ExportArgs, request: &ExportRequest, st
             let written = written.map(|time| DateTime::<Utc>::from(time).timestamp());
             flag == "--end" && written.is_ok_and(|written| written < second)
         };
-        let file = first_with_prefix(&prefix).filter(|file| had_more && !is_old(file));
+        let files = if had_more {
+            existing_files(&cut.name, storage)
+        } else {
+            Vec::new()
+        };
+        let Some(file) = files.iter().find(|file| !is_old(file)) else {
+            continue;
+        };
+        let file = file.display();
+        let Some(period) = cut.period else {
+            log::warn!(
+                "the name of `-o` has no `{{year}}`, so its files are for all years, and `{file}` exists: if it is replaced, it loses any batches outside the range; export all dates, or add `{{year}}` to the name"
+            );
+            return;
+        };
         let example = if request.batches.zone == Zone::UTC {
             format!(", such as `{flag} {period}`")
         } else {
             String::new()
         };
-        if let Some(file) = file {
-            log::warn!(
-                "the range {begins} within {period} (UTC), and `{}` exists: it is replaced, and any batches of {period} {lost} that are lost; export whole periods{example}",
-                file.display()
-            );
-        }
+        log::warn!(
+            "the range {begins} within {period} (UTC), and `{file}` exists: if it is replaced, it loses any batches of {period} {lost} that; export whole periods{example}"
+        );
     }
 }
 
-/// Returns an existing file whose path begins with `prefix`.
-fn first_with_prefix(prefix: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(prefix);
+/// Returns the existing files with this name, which may have placeholders.
+fn existing_files(name: &str, storage: &Storage) -> Vec<PathBuf> {
+    let path = PathBuf::from(name);
     if path.is_file() {
-        return Some(path);
+        return vec![path];
     }
-    let end = prefix
-        .rfind(std::path::is_separator)
-        .map_or(0, |end| end + 1);
-    let (folder, start) = prefix.split_at(end);
-    let entries = fs::read_dir(if folder.is_empty() { "." } else { folder }).ok()?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.into_iter().find(|path| {
-        let name = path.file_name().map(|name| name.to_string_lossy());
-        name.is_some_and(|name| name.starts_with(start) && !name.starts_with(['_', '.']))
-    })
+    // A folder that cannot be read is not a reason to fail.
+    let lake = Lake::find(&path).ok().flatten();
+    let files = lake.and_then(|lake| lake.files(storage).ok());
+    files.unwrap_or_default()
 }
 
 /// Warns of files that match the template of a lake but are not among its `files`: readers of the folder would
