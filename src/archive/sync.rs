@@ -338,7 +338,7 @@ impl Sync<'_> {
             };
             // If the service ignores dates, or its cursors repeat, splitting the window does not help.
             search.fail();
-            let is_final = restarts > 0 || self.is_looping() || search.is_hopeless();
+            let is_final = restarts > 0 || self.is_repeating() || search.is_hopeless();
             if failure.kind != Kind::Protocol || is_final {
                 return Err(self.broken.take().unwrap_or(failure));
             }
@@ -376,9 +376,9 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Returns whether the pages of the service would never end.
-    fn is_looping(&self) -> bool {
-        self.received.is_looping() || self.pages.is_looping()
+    /// Returns whether the service repeats itself, so that its pages or windows would never end.
+    fn is_repeating(&self) -> bool {
+        self.received.is_looping() || self.pages.is_repeating()
     }
 
     /// Fetches the range of the pages; `before` is the coverage before it started.

@@ -235,9 +235,9 @@ impl Pages {
         self.queue.failed.filter(|window| *window != self.range)
     }
 
-    /// Returns whether a cursor was received twice in one walk.
-    pub(crate) fn is_looping(&self) -> bool {
-        self.session.is_looping.load(Ordering::Relaxed)
+    /// Returns whether a cursor was received twice in one walk, or the same batches for any dates.
+    pub(crate) fn is_repeating(&self) -> bool {
+        self.session.is_repeating.load(Ordering::Relaxed)
     }
 
     /// The issues found in the batches so far.

@@ -26,8 +26,8 @@ pub(super) struct FetchSession {
     pub(super) outside_range: AtomicBool,
     /// Number of walks started.
     walks: AtomicU64,
-    /// Whether a cursor was received twice in one walk.
-    pub(super) is_looping: AtomicBool,
+    /// Whether a cursor was received twice in one walk, or the same batches for any dates: other windows do not help.
+    pub(super) is_repeating: AtomicBool,
     /// The largest number of batches in a response of version 1.
     most_batches: AtomicUsize,
 }
@@ -42,7 +42,7 @@ impl FetchSession {
             dates_with_cursor: AtomicBool::new(true),
             outside_range: AtomicBool::new(false),
             walks: AtomicU64::new(0),
-            is_looping: AtomicBool::new(false),
+            is_repeating: AtomicBool::new(false),
             most_batches: AtomicUsize::new(0),
         }
     }

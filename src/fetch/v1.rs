@@ -8,6 +8,7 @@
 //! field that some batches lack, and the whole range is requested again, without splitting it.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use super::decode::{DataIssues, DecodedPage, ResponseInfo};
 use super::pending::{PendingPage, V1_LIMIT};
@@ -303,8 +304,9 @@ impl V1Seconds {
                 self.note_truncated(window, received, is_limit);
             }
         } else if received >= V1_LIMIT {
+            let session = &self.options.session;
             let checked = self.options.repeat_guard.check(digest);
-            checked?;
+            checked.inspect_err(|_| session.is_repeating.store(true, Ordering::Relaxed))?;
             let is_limit = self.options.session.may_be_limit(received);
             if !self.request_seconds() {
                 self.note_truncated(window, received, is_limit);

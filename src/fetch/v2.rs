@@ -203,7 +203,7 @@ impl V2Walk {
         } else if !self.cursors.insert(self.digest(&cursor)) {
             self.options
                 .session
-                .is_looping
+                .is_repeating
                 .store(true, Ordering::Relaxed);
             let why =
                 "the service returned the same next_token twice, so its pages would never end";

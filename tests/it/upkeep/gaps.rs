@@ -245,6 +245,24 @@ fn an_invalid_batch_is_not_searched_for_if_dates_are_ignored() {
 }
 
 #[test]
+fn version_1_ignoring_dates_ends_the_run() {
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let nursery = LiveService::start();
+        nursery
+            .state()
+            .fill("a", (0..1000).map(|n| now() - n * DAY / 10));
+        nursery.state().has_v2 = false;
+        nursery.state().ignores_dates = true;
+        nursery.state().order = order;
+        let shelf = ArchiveFile::new();
+        let ended = shelf.sync(&nursery, &["--parallel", "1"]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains("for any dates"), "{ended:?}");
+        assert!(nursery.asked() < 200, "{} requests", nursery.asked());
+    }
+}
+
+#[test]
 fn several_invalid_batches_do_not_block_others() {
     let nursery = a_year();
     let bad = ["a0060", "a0150", "a0151", "a0294", "a0299"];
