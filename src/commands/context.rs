@@ -62,7 +62,7 @@ impl Context {
         Ok(self.settings.get_or_init(|| settings))
     }
 
-    /// Refuses to overwrite the config file or a client secret file, also of a profile that is not used. Each output is
+    /// Refuses to overwrite the config file, the CA certificates, or a client secret file, also of a profile that is not used. Each output is
     /// paired with the flag or argument that names it.
     pub(super) fn protect_own_files(
         &self,
@@ -79,7 +79,11 @@ impl Context {
         let secrets = settings.map_or_else(Vec::new, |settings| settings.secret_files.clone());
         let secrets = secrets.into_iter();
         let secrets = secrets.map(|path| (path, "the client secret file"));
-        for (path, what) in configs.chain(secrets) {
+        let certificates = settings
+            .and_then(|settings| settings.ca_cert.clone())
+            .into_iter();
+        let certificates = certificates.map(|setting| (setting.value, "the CA certificates"));
+        for (path, what) in configs.chain(secrets).chain(certificates) {
             for (flag, output) in outputs {
                 let Some(output) = output.filter(|output| is_same_file(output, &path)) else {
                     continue;

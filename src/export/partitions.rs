@@ -26,6 +26,7 @@ use crate::storage::output::FinishedOutput;
 use crate::storage::path::{existing_folder, folder_of, follow_links, resolved};
 use crate::storage::temp_file::PartFiles;
 use crate::storage::{self, Compression, EncodedOutput, Location, Storage};
+use crate::text;
 
 /// The buffer in memory, for all files together.
 const BUFFER: usize = 8 << 20;
@@ -238,7 +239,10 @@ impl PartitionedWriter {
         let mut part_files = self.temporary_files(&parts, &mut folders)?;
         let mut resolved_paths: HashMap<PathBuf, PathBuf> = HashMap::new();
         let mut report = WriterReport {
-            mixed_periods: self.mixed_periods(),
+            partition_warnings: [self.mixed_periods(), self.marked_crops()]
+                .into_iter()
+                .flatten()
+                .collect(),
             ..WriterReport::default()
         };
         let mut written = Vec::with_capacity(parts.len());
@@ -299,6 +303,24 @@ impl PartitionedWriter {
         Some(format!(
             "the name of `-o` has `{given}` but not `{missing}`, so the batches of different years or months, such as \
              {first} and {other}, are in the same files; add `{missing}` to tell them apart"
+        ))
+    }
+
+    /// Says which crops have another name in the folders that engines read the crop from.
+    fn marked_crops(&self) -> Option<String> {
+        let marked = if self.template.has_crop_folders() {
+            self.options.crops.marked()
+        } else {
+            Vec::new()
+        };
+        let first = marked.first()?;
+        let crops = marked.len() as u64;
+        Some(format!(
+            "engines that read the crop from the folder names do not see {} as received, because a name is too long, or like another one \
+             except for case: `{}` is `{}`; turn that off when you read the files, such as with `hive_partitioning = false` in DuckDB",
+            text::count(crops, "crop", "crops"),
+            text::shortened(first.0),
+            first.1
         ))
     }
 

@@ -249,6 +249,14 @@ impl Template {
         self.has(Placeholder::CropType)
     }
 
+    /// Returns whether a folder is named after the crop so that engines read it from there, as in `crop_type={crop_type}/`.
+    pub(super) fn has_crop_folders(&self) -> bool {
+        let mut parts = self.parts.iter().enumerate();
+        parts.any(|(index, (value, _))| {
+            *value == Placeholder::CropType && self.null(index) == HIVE_NULL
+        })
+    }
+
     /// Returns the folder that contains all files, directly or in subfolders.
     pub(crate) fn folder(&self) -> PathBuf {
         let folder = self.start.rfind(std::path::is_separator);
@@ -380,6 +388,15 @@ impl Crops {
     }
 
     /// Returns the names of all crops so far.
+    /// Returns the crops whose names have a mark, with these names.
+    pub(super) fn marked(&self) -> Vec<(&str, &str)> {
+        let names = self.names.iter();
+        let marked = names.filter(|(_, name)| mark_of(name).is_some());
+        let mut marked: Vec<(&str, &str)> = marked.map(|(crop, name)| (&**crop, &**name)).collect();
+        marked.sort_unstable();
+        marked
+    }
+
     pub(crate) fn names(&self) -> BTreeMap<String, String> {
         let names = self.names.iter();
         names

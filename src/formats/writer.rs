@@ -52,8 +52,8 @@ pub(crate) struct WriterReport {
     pub(crate) hidden_columns: usize,
     /// Text cells with visible escapes for characters that the format cannot store.
     pub(crate) escaped_cells: u64,
-    /// Which years or months a partitioned export put into the same files, as a warning.
-    pub(crate) mixed_periods: Option<String>,
+    /// What readers of a partitioned export need to know.
+    pub(crate) partition_warnings: Vec<String>,
     /// How many rows of the table were inserted, updated or left unchanged.
     pub(crate) counts: Option<crate::postgres::UpsertCounts>,
 }

@@ -97,6 +97,17 @@ fn no_output_replaces_the_config_file() {
 }
 
 #[test]
+fn no_output_replaces_the_ca_certificates() {
+    let home = Home::new();
+    fs::write(home.at("ca.csv"), "certificates").unwrap();
+    home.assert_refused(&["export", "-o", "ca.csv", "--ca-cert", "ca.csv"]);
+    assert_eq!(
+        fs::read_to_string(home.at("ca.csv")).unwrap(),
+        "certificates"
+    );
+}
+
+#[test]
 fn only_the_config_file_in_use_is_protected() {
     let home = Home::new();
     fs::write(home.at("other.toml"), CONFIG).unwrap();

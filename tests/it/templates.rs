@@ -541,6 +541,23 @@ fn a_range_that_cuts_an_existing_file_draws_a_warning() {
 }
 
 #[test]
+fn engines_that_read_shortened_crops_draw_a_warning() {
+    let folder = TempDir::new().unwrap();
+    for (crop, template, is_told) in [
+        ("x ".repeat(61), "crop_type={crop_type}/a.csv", true),
+        ("x x".repeat(40), "crop_type={crop_type}/a.csv", false),
+        ("a/b".to_owned(), "crop_type={crop_type}/a.csv", false),
+        ("x ".repeat(61), "{crop_type}/a.csv", false),
+    ] {
+        let stub = FakeService::with(&[Batch::new("a").with("crop_type", format!("{crop:?}"))]);
+        let path = folder.path().join(template);
+        let ended = export(&stub, &["-o", path.to_str().unwrap()]).expect(0);
+        let told = "do not see 1 crop as received";
+        assert_eq!(ended.stderr.contains(told), is_told, "{crop}: {ended:?}");
+    }
+}
+
+#[test]
 fn a_manifest_name_has_no_placeholders() {
     let stub = FakeService::empty();
     for manifest in ["{year}.json", "m/{month}/m.json", "{week}.json"] {

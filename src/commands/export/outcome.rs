@@ -81,7 +81,7 @@ pub(super) fn left_behind(destination: &Destination, storage: &Storage) -> Strin
 /// Returns warnings about what the format cannot store.
 pub(super) fn format_warnings(report: &WriterReport, destination: &Destination) -> Vec<String> {
     let format = destination.format.name();
-    let mut warnings: Vec<String> = report.mixed_periods.iter().cloned().collect();
+    let mut warnings = report.partition_warnings.clone();
     if !report.left_out.is_empty() {
         let listed = report.left_out.iter().take(formats::LEFT_OUT_LIMIT);
         let fields = quoted(listed.map(String::as_str));
