@@ -16,7 +16,7 @@ use super::repeats::RepeatGuard;
 use super::room::Space;
 use super::session::FetchSession;
 use super::walk::{WalkOptions, WalkStep, WindowEnd};
-use super::window::{FetchedWindow, ROOM, WalkMode};
+use super::window::{self, FetchedWindow, WalkMode};
 use crate::batch::Page;
 use crate::batch::page::FirstPageIds;
 
@@ -112,7 +112,10 @@ impl Pages {
                 Api::V1 => Some(Version::V1),
                 Api::V2 => Some(Version::V2),
             },
-            queue: WindowQueue::new(ROOM * options.workers, options.order == PageOrder::Lazy),
+            queue: WindowQueue::new(
+                window::room(options.workers),
+                options.order == PageOrder::Lazy,
+            ),
             space: None,
             planner: None,
             progress: Progress::new(range),
@@ -321,7 +324,7 @@ impl Pages {
             repeat_guard: Arc::clone(&self.repeat_guard),
         };
         self.queue
-            .start(|window, mode| Walk::new(options, window, mode))
+            .start(|window, mode, room| Walk::new(options, window, mode, room))
     }
 
     /// Handles a step of a window.

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{self, JoinHandle};
 
 use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
+use super::room::Space;
 use super::session::FetchSession;
 use crate::batch::Page;
 use crate::batch::json::split::ParseError;
@@ -37,6 +38,8 @@ pub(super) struct PendingPage {
     task: JoinHandle<Result<DecodedPage, ServiceError>>,
     parts: mpsc::Receiver<DecodedPage>,
     early_cursor: Option<oneshot::Receiver<String>>,
+    /// The space for it, if it was acquired before the request.
+    space: Option<Space>,
 }
 
 impl Drop for PendingPage {
@@ -53,6 +56,7 @@ impl PendingPage {
         range: Range,
         next_token: Option<Secret>,
         info: ResponseInfo,
+        space: Option<Space>,
     ) -> Self {
         let (parts, receiver) = mpsc::channel(1);
         let (early_cursor, early_receiver) = oneshot::channel();
@@ -68,6 +72,7 @@ impl PendingPage {
             task: task::spawn(reader.run(range, next_token)),
             parts: receiver,
             early_cursor: Some(early_receiver),
+            space,
         }
     }
 
@@ -81,15 +86,18 @@ impl PendingPage {
     pub(super) async fn next(&mut self) -> Result<DecodedPage, ServiceError> {
         let result = tokio::select! {
             biased;
-            Some(part) = self.parts.recv() => return Ok(part),
-            result = &mut self.task => result,
+            Some(part) = self.parts.recv() => Ok(part),
+            result = &mut self.task => match result {
+                Ok(result) => result,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                // The runtime is shutting down, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
         };
-        match result {
-            Ok(result) => result,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The runtime is shutting down, and this task with it.
-            Err(_) => std::future::pending().await,
-        }
+        result.map(|mut part| {
+            part.space = self.space.take();
+            part
+        })
     }
 }
 

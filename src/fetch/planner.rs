@@ -6,7 +6,7 @@
 
 use chrono::Utc;
 
-use super::window::{self, LIKELY_FIRST, ROOM, WalkMode};
+use super::window::{self, LIKELY_FIRST, WalkMode};
 use crate::batch::page::PageSpan;
 use crate::batch::range::Range;
 
@@ -93,8 +93,8 @@ impl WindowPlanner {
             newest_first,
             workers,
             page: seen.len() as f64,
-            // Some windows turn out larger and still need room.
-            pages: (ROOM / bytes.max(1) * 2 / 3).max(1) as f64,
+            // Some windows turn out larger and still need room. One more than the workers is walked at a time.
+            pages: (window::room(workers) * 3 / 4 / (workers + 1) / bytes.max(1)).max(1) as f64,
             max_walks: if bytes > USUAL_PAGE {
                 (IN_FLIGHT / bytes).max(1)
             } else {
@@ -309,7 +309,7 @@ mod tests {
     fn windows_are_small_at_the_start_and_at_the_end() {
         // The first page has 1001 batches in 1000 seconds: a page takes 1000 seconds.
         for newest_first in [false, true] {
-            let lengths = lengths(plan(20_000, 600_000, 2, newest_first));
+            let lengths = lengths(plan(20_000, 800_000, 2, newest_first));
             // One page each for the workers, then two, as many as fit; one again when fewer than two are left for
             // each worker, and the rest.
             let expected = [&[900, 900][..], &[1900; 8], &[900, 900, 900, 300]].concat();

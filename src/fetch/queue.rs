@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::decode::{DataIssues, DecodedPage};
-use super::room::Room;
+use super::room::{Room, WindowRoom};
 use super::v1::{V1Seconds, V1Walk};
 use super::v2::V2Walk;
 use super::walk::{WalkOptions, WalkStep, WindowEnd};
@@ -172,7 +172,10 @@ impl WindowQueue {
 
     /// Starts the first planned window; returns false if there is none. After a failure, only the windows
     /// before the failed one are fetched, one at a time.
-    pub(super) fn start(&mut self, new_walk: impl FnOnce(Range, WalkMode) -> Walk) -> bool {
+    pub(super) fn start(
+        &mut self,
+        new_walk: impl FnOnce(Range, WalkMode, WindowRoom) -> Walk,
+    ) -> bool {
         let within = if self.has_failed() {
             1
         } else {
@@ -186,12 +189,15 @@ impl WindowQueue {
         let Some((queued, mode)) = planned.next() else {
             return false;
         };
-        let walk = new_walk(queued.fetched.window, mode);
+        let room = WindowRoom {
+            room: Arc::clone(&self.room),
+            number: queued.number,
+        };
+        let walk = new_walk(queued.fetched.window, mode, room.clone());
         queued.state = WindowState::Running(if self.is_lazy {
             Some(Box::new(walk))
         } else {
-            let (steps, room) = (self.steps.0.clone(), Arc::clone(&self.room));
-            self.tasks.spawn(run(walk, queued.number, steps, room));
+            self.tasks.spawn(run(walk, self.steps.0.clone(), room));
             None
         });
         true
@@ -288,9 +294,14 @@ pub(super) enum Walk {
 }
 
 impl Walk {
-    pub(super) fn new(options: WalkOptions, window: Range, mode: WalkMode) -> Self {
+    pub(super) fn new(
+        options: WalkOptions,
+        window: Range,
+        mode: WalkMode,
+        room: WindowRoom,
+    ) -> Self {
         if options.version == Version::V2 {
-            return Self::V2(Box::new(V2Walk::new(options, window, mode)));
+            return Self::V2(Box::new(V2Walk::new(options, window, mode, room)));
         }
         match window::halves(&window) {
             Some(halves) => Self::V1(V1Walk::new(options, window, halves, mode)),
@@ -310,17 +321,21 @@ impl Walk {
 }
 
 /// Walks a window and sends each step, until the end or until the queue is gone.
-async fn run(mut walk: Walk, number: u64, steps: mpsc::Sender<QueuedStep>, room: Arc<Room>) {
+async fn run(mut walk: Walk, steps: mpsc::Sender<QueuedStep>, room: WindowRoom) {
     loop {
         let mut step = walk.next().await;
         let is_end = match &mut step {
             WalkStep::Page(page) => {
-                page.space = Some(room.acquire(number, page.page.size()).await);
+                let size = page.page.size();
+                match &mut page.space {
+                    Some(space) => space.resize(size),
+                    None => page.space = Some(room.acquire(size).await),
+                }
                 false
             }
             WalkStep::End(_) => true,
         };
-        if steps.send((number, step)).await.is_err() || is_end {
+        if steps.send((room.number, step)).await.is_err() || is_end {
             return;
         }
     }

@@ -33,7 +33,7 @@ fn request(options: &WalkOptions, window: Range) -> PendingPage {
         window: (window != options.range).then_some(window),
         page: 1,
     };
-    PendingPage::new(&options.session, Version::V1, window, None, info)
+    PendingPage::new(&options.session, Version::V1, window, None, info, None)
 }
 
 /// Walks a window that can be split.

@@ -10,6 +10,7 @@ use super::decode::{DataIssues, DecodedPage, ResponseInfo};
 use super::pending::{EXPIRED, PendingPage};
 use super::planner::WindowPlanner;
 use super::repeats::broken_pages;
+use super::room::{Space, WindowRoom};
 use super::walk::{WalkOptions, WalkStep, WindowEnd};
 use super::window::{self, WalkMode};
 use crate::batch::Page;
@@ -39,6 +40,7 @@ pub(super) struct V2Walk {
     options: WalkOptions,
     window: Range,
     mode: WalkMode,
+    room: WindowRoom,
     /// The cursor of the current page.
     cursor: Option<Secret>,
     /// The current page, and the number of its batches that were returned.
@@ -67,7 +69,12 @@ pub(super) struct V2Walk {
 }
 
 impl V2Walk {
-    pub(super) fn new(options: WalkOptions, window: Range, mode: WalkMode) -> Self {
+    pub(super) fn new(
+        options: WalkOptions,
+        window: Range,
+        mode: WalkMode,
+        room: WindowRoom,
+    ) -> Self {
         let id = WalkId {
             number: options.session.next_walk(),
             is_window: matches!(mode, WalkMode::Window { .. }),
@@ -77,6 +84,7 @@ impl V2Walk {
             options,
             window,
             mode,
+            room,
             cursor: None,
             pending: None,
             returned: 0,
@@ -122,13 +130,18 @@ impl V2Walk {
     async fn receive(&mut self) -> Result<DecodedPage, ServiceError> {
         let mut pending = match self.pending.take() {
             Some(pending) => pending,
-            None => self.request_page(self.cursor.clone(), self.pages + 1),
+            None => {
+                let space = self.room.acquire_page().await;
+                self.request_page(self.cursor.clone(), self.pages + 1, space)
+            }
         };
         if self.should_prefetch(self.pages + 1)
             && let Some(cursor) = pending.early_cursor().await
             && !self.cursors.contains(&self.digest(&cursor))
+            && let Some(space) = self.room.try_acquire_page()
         {
-            let next = self.request_page(Some(Secret::cursor(cursor.clone())), self.pages + 2);
+            let token = Secret::cursor(cursor.clone());
+            let next = self.request_page(Some(token), self.pages + 2, space);
             self.ahead = Some((cursor, next));
         }
         self.pending.insert(pending).next().await
@@ -407,7 +420,7 @@ impl V2Walk {
     }
 
     /// Requests the page at `next_token`.
-    fn request_page(&self, next_token: Option<Secret>, page: u64) -> PendingPage {
+    fn request_page(&self, next_token: Option<Secret>, page: u64, space: Space) -> PendingPage {
         let info = ResponseInfo {
             window: matches!(self.mode, WalkMode::Window { .. }).then_some(self.window),
             page,
@@ -418,6 +431,7 @@ impl V2Walk {
             self.window,
             next_token,
             info,
+            Some(space),
         )
     }
 }

@@ -22,8 +22,16 @@ const MAX_PARTS: u64 = 64;
 /// Number of parts of a range whose batches are not in date order.
 const EVEN_PARTS: usize = 16;
 
-/// Bytes of pages per worker that may wait in all windows but the first.
-pub(super) const ROOM: usize = 5 << 19;
+/// Bytes of pages per worker that may be requested or wait, in all windows but the first; more for a few workers, whose
+/// windows can be longer then.
+const ROOM: usize = 2 << 20;
+const ROOM_OF_FEW: usize = 7 << 19;
+const FEW: usize = 4;
+
+/// Returns the bytes of pages that may be requested or wait, in all windows but the first.
+pub(super) fn room(workers: usize) -> usize {
+    (ROOM * workers).max(ROOM_OF_FEW * workers.min(FEW))
+}
 
 /// A window that was fetched.
 #[derive(Clone, Copy, Debug)]

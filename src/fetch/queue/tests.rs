@@ -166,12 +166,14 @@ fn after_a_failure_only_the_first_window_is_started() {
     queue.push(range(2), WalkMode::Full);
     let failure = Failure::new(Kind::Protocol, "no");
     assert!(queue.end(2, Err(failure)).is_some());
-    assert!(!queue.start(|_, _| panic!("the third window is not needed")));
+    assert!(!queue.start(|_, _, _| panic!("the third window is not needed")));
 }
 
 /// Returns whether a page above all the room has space at once.
 fn has_space(queue: &WindowQueue, number: u64) -> bool {
-    let space = pin!(queue.room.acquire(number, 2 << 20));
+    let room = Arc::clone(&queue.room);
+    let window_room = WindowRoom { room, number };
+    let space = pin!(window_room.acquire(2 << 20));
     let mut context = Context::from_waker(Waker::noop());
     space.poll(&mut context).is_ready()
 }
@@ -190,7 +192,7 @@ fn the_window_that_is_first_has_space() {
 }
 
 /// Returns a walk over two pages of the embedded server.
-fn walk() -> Walk {
+fn walk(room: WindowRoom) -> Walk {
     let listener = server::listen(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let secret = "secret-of-the-queue";
@@ -228,7 +230,7 @@ fn walk() -> Walk {
         is_ordered: false,
         repeat_guard: Arc::new(RepeatGuard::new()),
     };
-    Walk::new(options, Range::default(), WalkMode::Full)
+    Walk::new(options, Range::default(), WalkMode::Full, room)
 }
 
 #[test]
@@ -239,9 +241,9 @@ fn each_window_is_walked_by_a_task_until_its_end() {
         queue.push(range(1), WalkMode::Full);
         let mut windows = Vec::new();
         let is_started = [(); 3].map(|()| {
-            queue.start(|window, _| {
+            queue.start(|window, _, room| {
                 windows.push(window);
-                walk()
+                walk(room)
             })
         });
         assert_eq!(is_started, [true, true, false]);
@@ -273,14 +275,11 @@ fn a_lazy_window_is_walked_only_while_the_caller_waits() {
     block_on(async {
         let mut queue = WindowQueue::new(0, true);
         queue.push(range(0), WalkMode::Lazy);
-        assert!(queue.start(|_, _| walk()));
+        assert!(queue.start(|_, _, room| walk(room)));
         assert!(queue.tasks.is_empty());
         let (number, step) = queue.next_step().await;
         assert_eq!(number, 1);
-        assert!(
-            matches!(step, WalkStep::Page(page) if page.space.is_none()),
-            "a page that does not wait"
-        );
+        assert!(matches!(step, WalkStep::Page(_)), "without any room");
     });
 }
 
