@@ -17,6 +17,8 @@ pub(crate) struct KnownSpan {
     past: i64,
     /// When the batches were requested. Later dates are in the future.
     made: i64,
+    /// Whether the range ends later, so that more batches may follow.
+    is_open: bool,
 }
 
 impl KnownSpan {
@@ -33,6 +35,7 @@ impl KnownSpan {
             start: range.start.max(archived.start),
             past,
             made,
+            is_open: range.end.is_none_or(|end| end >= made),
         }
     }
 
@@ -59,20 +62,32 @@ impl KnownSpan {
     /// Returns how much of `period` is in the span, such as `3 of 7 days so far`. `None` if all of it is.
     pub(crate) fn share(&self, period: Period) -> Option<String> {
         let (first, next) = (period.first(), period.next().first());
-        let from = self.start().map_or(first, |start| start.max(first));
-        let past = next.min(self.zone.local(self.past));
-        if (from, past) == (first, next) {
-            return None;
-        }
         let (unit, name) = match period.step() {
             Step::Day => (HOUR, "hours"),
             Step::Week | Step::Month => (DAY, "days"),
         };
+        // A day has 23 or 25 hours if the clock changes, so hours are not those on the wall.
+        let zone = self.zone;
+        let (first, next) = match unit {
+            HOUR => (zone.instant(first), zone.instant(next)),
+            _ => (first, next),
+        };
+        let moment = |instant: i64| match unit {
+            HOUR => instant,
+            _ => zone.local(instant),
+        };
+        let from = self.start.map_or(first, |start| moment(start).max(first));
+        let past = next.min(moment(self.past));
+        if (from, past) == (first, next) {
+            return None;
+        }
         // A day counts even if only its first hour is in the span.
-        let units = |from: i64, past: i64| (past - 1).div_euclid(unit) - from.div_euclid(unit) + 1;
+        let units = |from: i64, past: i64| {
+            (past - 1 - first).div_euclid(unit) - (from - first).div_euclid(unit) + 1
+        };
         let share = if from < past { units(from, past) } else { 0 };
         let all = units(first, next);
-        let so_far = if self.is_running(period) {
+        let so_far = if self.is_open && self.is_running(period) {
             " so far"
         } else {
             ""
@@ -146,5 +161,57 @@ mod tests {
         let today = Step::Day.period(span.made());
         assert_eq!(today.label(), "2026-06-11");
         assert_eq!(span.share(today).as_deref(), Some("1 of 24 hours so far"));
+    }
+
+    #[test]
+    fn the_hours_of_a_day_are_counted_when_the_clock_changes() {
+        let all = Range::default();
+        for (zone, made, expected) in [
+            (
+                "Europe/Amsterdam",
+                "2026-10-25T00:30:00Z",
+                "3 of 25 hours so far",
+            ),
+            (
+                "Europe/Amsterdam",
+                "2026-10-25T01:30:00Z",
+                "4 of 25 hours so far",
+            ),
+            (
+                "Europe/Amsterdam",
+                "2026-10-25T10:00:00Z",
+                "12 of 25 hours so far",
+            ),
+            (
+                "America/Santiago",
+                "2026-09-06T10:00:00Z",
+                "6 of 23 hours so far",
+            ),
+            (
+                "Asia/Kolkata",
+                "2026-09-06T10:00:00Z",
+                "16 of 24 hours so far",
+            ),
+        ] {
+            let made = second(made);
+            let zone = Zone::parse(zone).expect(zone);
+            let span = KnownSpan::new(&all, &all, made, zone);
+            let today = Step::Day.period(span.made());
+            assert_eq!(span.share(today).as_deref(), Some(expected), "{zone:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_that_is_over_gets_no_more_batches() {
+        let made = second("2026-06-10T12:00:00Z");
+        let all = Range::default();
+        let yesterday = Range {
+            start: Some(second("2026-06-09T00:00:00Z")),
+            end: Some(second("2026-06-10T00:00:00Z")),
+            excludes_end: true,
+        };
+        let span = KnownSpan::new(&yesterday, &all, made, Zone::UTC);
+        let share = span.share(Step::Week.period(made));
+        assert_eq!(share.as_deref(), Some("1 of 7 days"));
     }
 }

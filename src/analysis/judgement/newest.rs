@@ -89,13 +89,23 @@ impl<'a> NewestStep<'a> {
         self.crops.iter().filter(|crop| crop.newest.is_some())
     }
 
-    /// Says how many of the four steps before are, at least in part, after `start`, if not all. `steps` is their name, such
-    /// as `weeks`.
+    /// Says how many of the four steps before are after `start`, if not all. `steps` is their name, such as `weeks`.
     pub(crate) fn cut(&self, start: Option<i64>, steps: &str) -> Option<String> {
         let start = start?;
-        let before = before(self.period);
-        let number = before.filter(|step| step.next().first() > start).count();
-        let words = ["none is", "only one is", "only two are", "only three are"].get(number)?;
+        let whole = before(self.period).filter(|step| step.first() >= start);
+        let mut partly = before(self.period).filter(|step| step.first() < start);
+        let is_partly = partly.any(|step| step.next().first() > start);
+        let words = match (whole.count(), is_partly) {
+            (0, false) => "none is",
+            (0, true) => "only a part of one is",
+            (1, false) => "only one is",
+            (1, true) => "only one and a part of another are",
+            (2, false) => "only two are",
+            (2, true) => "only two and a part of another are",
+            (3, false) => "only three are",
+            (3, true) => "only three and a part of the first are",
+            _ => return None,
+        };
         Some(format!(
             "Of the previous four {steps}, {words} in this range."
         ))

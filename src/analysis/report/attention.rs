@@ -147,6 +147,16 @@ impl Attention {
             let all = crop.newest.map_or(0, |figures| figures.batches);
             let count = rows.iter().filter(|row| row.has_reason()).count();
             let listed = rows.len();
+            let mut rates = rows.iter().map(|row| row.scan.usable_rate);
+            let is_by_rate = rates.is_sorted_by(|before, after| match (before, after) {
+                (Some(before), Some(after)) => before <= after,
+                (before, after) => before.is_some() || after.is_none(),
+            });
+            let order = if is_by_rate {
+                "the lowest first"
+            } else {
+                "the failed ones first, then the lowest"
+            };
             rows.truncate(MAX_PER_CROP.min(room));
             room -= rows.len();
             let is_down = crop.is_down();
@@ -164,7 +174,7 @@ impl Attention {
                     let change = crop.comparison.change.unwrap_or_default();
                     let usual = crop.comparison.before.unwrap_or_default();
                     format!(
-                        "The crop is down: its median is {} points below the usual {} %. Its batches, the lowest first:",
+                        "The crop is down: its median is {} points below the usual {} %. Its batches, {order}:",
                         two_digits(change.abs()),
                         two_digits(usual)
                     )

@@ -76,10 +76,13 @@ pub(super) fn losses_chart(data: &ReportData, crops: &[&str]) -> Option<Chart> {
     let worst = bars.iter();
     let worst = worst.min_by(|(_, left), (_, right)| left[0].0.total_cmp(&right[0].0));
     let description = worst.map_or_else(String::new, |(name, shares)| {
-        let crops = text::count(bars.len() as u64, "crop", "crops");
         let [(_, usable), (_, weak), (_, empty)] = shares;
+        let bars = match bars.len() {
+            1 => format!("A stacked bar for {name}"),
+            crops => format!("Stacked bars for {crops} crops. Of these, {name} has the fewest usable cells"),
+        };
         format!(
-            "Stacked bars for {crops}. The crop with the fewest usable cells is {name}: {usable} % usable, {weak} % germinated but not usable, {empty} % not germinated."
+            "{bars}: {usable} % usable, {weak} % germinated but not usable, {empty} % not germinated."
         )
     });
     let words = AltText {
@@ -161,11 +164,13 @@ pub(super) fn variation_chart(data: &ReportData, crops: &[&str]) -> Option<Chart
     let least_uniform =
         least_uniform.max_by(|(_, left), (_, right)| left.median.total_cmp(&right.median));
     let description = least_uniform.map_or_else(String::new, |(name, spread)| {
-        format!(
-            "Box plots for {}; lower is more uniform. The least uniform is {name}: {}.",
-            crops(plots.len()),
-            spread.words
-        )
+        let plots = match plots.len() {
+            1 => format!("A box plot for {name}; lower is more uniform"),
+            crops => format!(
+                "Box plots for {crops} crops; lower is more uniform. Of these, the least uniform is {name}"
+            ),
+        };
+        format!("{plots}: {}.", spread.words)
     });
     let words = AltText {
         id: "variation",

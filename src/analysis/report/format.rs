@@ -55,9 +55,12 @@ fn date(second: i64) -> NaiveDateTime {
 }
 
 /// Returns how long ago something was.
-pub(super) fn ago(seconds: i64) -> String {
-    let (hours, days) = (seconds / 3600, seconds / 86_400);
-    match seconds {
+pub(super) fn ago(then: i64, now: i64) -> String {
+    const DAY: i64 = 86_400;
+    let hours = (now - then) / 3600;
+    // As the dates say, whatever the time of day.
+    let days = now.div_euclid(DAY) - then.div_euclid(DAY);
+    match now - then {
         ..0 => "in the future".to_owned(),
         0..3600 => "less than an hour ago".to_owned(),
         3600..172_800 => format!("{} ago", text::count(hours.unsigned_abs(), "hour", "hours")),
@@ -195,8 +198,10 @@ mod tests {
             (172_800, "2 days ago"),
             (30 * 86_400, "30 days ago"),
         ] {
-            assert_eq!(ago(seconds), words);
+            assert_eq!(ago(0, seconds), words);
         }
+        // From 09:00 on the first day to 08:00 on the tenth.
+        assert_eq!(ago(9 * 3600, 9 * 86_400 + 8 * 3600), "9 days ago");
     }
 
     #[test]

@@ -63,6 +63,8 @@ struct ReportPage {
     step_label: String,
     /// When the newest batch was created.
     freshness: String,
+    /// The conditions of `--where`.
+    filter: String,
     batches: u64,
     verdict: Option<VerdictText>,
     newest: NewestTable,
@@ -115,6 +117,7 @@ impl ReportPage {
             step_name: period.map_or_else(String::new, |period| period_name(period).0),
             step_label: period.map_or_else(String::new, Period::label),
             freshness: freshness(data),
+            filter: info.conditions.join(", "),
             batches: total.batches,
             verdict: newest.map(|newest| VerdictText::new(data, newest, &attention)),
             newest: newest.map_or_else(NewestTable::default, |newest| {
@@ -163,22 +166,18 @@ fn range_words(data: &ReportData, info: &ReportInfo) -> String {
         end,
         excludes_end,
     } = info.range;
+    let end = end.map(|end| data.zone.local(end));
+    // A range of whole days is named by its days, and any other one by its times.
+    let is_days = end.is_none_or(|end| excludes_end && end % DAY == 0);
     let moment = |local: i64| {
-        if local % DAY == 0 {
+        if is_days && local % DAY == 0 {
             day(local)
         } else {
             minute(local)
         }
     };
     let start = start.map(|start| moment(data.zone.local(start)));
-    let end = end.map(|end| {
-        let local = data.zone.local(end);
-        if excludes_end && local % DAY == 0 {
-            day(local - 1)
-        } else {
-            moment(local)
-        }
-    });
+    let end = end.map(|end| moment(end - i64::from(is_days) * DAY));
     match (start, end) {
         (None, None) => "all dates".to_owned(),
         (Some(start), None) => format!("since {start}"),
@@ -225,7 +224,7 @@ fn freshness(data: &ReportData) -> String {
         _ => "",
     };
     past.or(scans.first()).map_or_else(String::new, |newest| {
-        let age = ago(made - newest.created);
+        let age = ago(newest.created, made);
         format!("Newest batch{until}: {}, {age}", minute(newest.created))
     })
 }

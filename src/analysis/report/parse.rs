@@ -19,6 +19,7 @@ pub(super) struct BatchNumbers {
     pub(super) not_usable: Option<ExactValue>,
     pub(super) usable_rate: Option<ExactValue>,
     pub(super) variation: Option<ExactValue>,
+    pub(super) size: Option<ExactValue>,
     /// Whether the batch has a warning from the service.
     pub(super) has_warning: bool,
     /// The number of averages that are absent.
@@ -35,7 +36,7 @@ impl BatchNumbers {
     /// Takes the values that `measurements` has, and parses the others.
     pub(super) fn of(batch: &Batch, measurements: &Measurements) -> Self {
         let read = |column: usize| FieldValue::of(batch, column);
-        let [germination_rate, usable_rate, variation, _] = measurements.values;
+        let [germination_rate, usable_rate, variation, size] = measurements.values;
         let whole = [NUMBER_OF_IMAGES, TOTAL_CELLS].map(read);
         let counts = [GERMINATED, NON_GERMINATED, USABLE, NON_USABLE].map(read);
         let averages = counts.iter().chain(&measurements.values);
@@ -53,6 +54,7 @@ impl BatchNumbers {
             not_usable,
             usable_rate: usable_rate.exact(),
             variation: variation.exact(),
+            size: size.exact(),
             has_warning: measurements.has_warnings,
             absent: averages
                 .filter(|value| **value == FieldValue::Nothing)

@@ -13,7 +13,7 @@ use crate::text::{join, shortened};
 type HasIssue = fn(&BatchNumbers, &str, i64) -> bool;
 
 /// What may be wrong with a batch, in the order of the page: the check, and its text for one batch and for several.
-const CHECKS: [(HasIssue, &str, &str); 13] = [
+const CHECKS: [(HasIssue, &str, &str); 14] = [
     (
         |batch, _, _| {
             let mut rates = [batch.germination_rate, batch.usable_rate]
@@ -23,6 +23,14 @@ const CHECKS: [(HasIssue, &str, &str); 13] = [
         },
         "batch has a rate below 0 or above 100 %",
         "batches have a rate below 0 or above 100 %",
+    ),
+    (
+        |batch, _, _| {
+            let zero = Some(ExactValue::Hundredths(0));
+            is_more(zero, batch.variation) || is_more(zero, batch.size)
+        },
+        "batch has a coefficient of variation or a seedling size below 0",
+        "batches have a coefficient of variation or a seedling size below 0",
     ),
     (
         |batch, _, _| {

@@ -4,7 +4,7 @@ use super::attention::Attention;
 use super::chart::crop_name;
 use super::format::{period_name, prose};
 use super::gather::ReportData;
-use crate::analysis::judgement::{CropJudgement, MissedTarget, NewestStep, Verdict};
+use crate::analysis::judgement::{CropJudgement, MIN_BATCHES, MissedTarget, NewestStep, Verdict};
 use crate::analysis::statistics::Decimal;
 use crate::text::{self, thousands};
 
@@ -39,6 +39,7 @@ impl VerdictText {
         let (bad, others): (Vec<_>, Vec<_>) = present
             .into_iter()
             .partition(|crop| crop.is_down() || !crop.missed.is_empty());
+        let cut = newest.cut(data.span.start(), data.step_words().1);
         let is_judged = |crop: &&CropJudgement<'_>| crop.comparison.verdict != Verdict::TooFew;
         let class = if !bad.is_empty() || attention.has_failure {
             "bad"
@@ -52,7 +53,7 @@ impl VerdictText {
             class,
             trouble: sentence(newest, &named(&bad, trouble, "in trouble")),
             attention: attended(attention),
-            rest: rest(newest, &others, bad.is_empty(), data.step_words()),
+            rest: rest(newest, &others, bad.is_empty(), cut, data.step_words()),
         }
     }
 }
@@ -82,6 +83,7 @@ fn rest(
     newest: &NewestStep<'_>,
     crops: &[&CropJudgement<'_>],
     are_all: bool,
+    cut: Option<String>,
     (step, steps): (&str, &str),
 ) -> String {
     let is = |verdict: Verdict| -> Vec<&CropJudgement<'_>> {
@@ -92,12 +94,18 @@ fn rest(
     };
     let (up, usual, few) = (is(Verdict::Up), is(Verdict::Usual), is(Verdict::TooFew));
     if are_all && few.len() == crops.len() {
-        return format!(
-            "Too few batches to compare: no crop has 3 batches with a usable rate both in this {step} and in the four {steps} before."
+        let on = if step == "day" { "on" } else { "in" };
+        return cut.map_or_else(
+            || {
+                format!(
+                    "Too few batches to compare: no crop has 3 batches with a usable rate both {on} this {step} and {on} the four {steps} before."
+                )
+            },
+            |cut| format!("Too few batches to compare. {cut} Begin the range earlier to compare."),
         );
     }
     let other = if are_all { "" } else { " other" };
-    let is_only = are_all && usual.len() == crops.len();
+    let is_only = usual.len() == newest.crops.len();
     let usual = match named_crops(&usual) {
         (0, "") => String::new(),
         (0, _) => "the group without a crop is as usual".to_owned(),
@@ -127,6 +135,10 @@ fn rest(
             (count, "") => format!("no batches of {count} crops"),
             (count, _) => format!("no batches of {count} crops, and none without a crop"),
         },
+    };
+    let absent = match &*absent {
+        "" => absent,
+        _ => format!("{absent}, unlike in the four {steps} before"),
     };
     let parts = [named(&up, rise, "rose"), usual, few, absent].into_iter();
     let parts = parts.filter(|part| !part.is_empty());
@@ -205,7 +217,13 @@ fn trouble(crop: &CropJudgement<'_>) -> String {
         let limit = target.map_or(Decimal::MAX, |missed| missed.target);
         return format!("{name} fell {}{below}", moved(crop, limit));
     }
-    target.map_or(name.clone(), |missed| format!("{name} {}", misses(missed)))
+    let few = match crop.newest.map_or(0, |newest| newest.batches) {
+        batches @ ..MIN_BATCHES => format!(" ({})", text::count(batches, "batch", "batches")),
+        _ => String::new(),
+    };
+    target.map_or(name.clone(), |missed| {
+        format!("{name} {}{few}", misses(missed))
+    })
 }
 
 fn rise(crop: &CropJudgement<'_>) -> String {

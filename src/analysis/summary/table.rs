@@ -12,7 +12,7 @@ use crate::analysis::statistics::{By, Decimal, Group, GroupedFigures, two_digits
 use crate::batch::range::Range;
 use crate::formats::NO_CROP;
 use crate::terminal::{GAP, GridCell, push_row, push_styled, shorten};
-use crate::text::{join, one_line};
+use crate::text::{self, join, one_line};
 
 /// The name of the last row.
 const TOTAL: &str = "total";
@@ -328,12 +328,7 @@ fn remarks(
         remarks.extend(newest.cut(known.start(), "weeks"));
         remarks.extend(newest.later("weeks"));
     }
-    let one_or_many = if figures.batches == 1 {
-        "batch"
-    } else {
-        "batches"
-    };
-    let batches = format!("{} {one_or_many}", figures.batches);
+    let batches = text::count(figures.batches, "batch", "batches");
     let created = match span(figures) {
         [Some(first), Some(last)] => format!(", created {first} to {last}"),
         _ => String::new(),
@@ -378,6 +373,9 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// The least length of the scale of a sparkline, as in the report.
+const LEAST_POINTS: i64 = 20;
+
 /// The values of the lowest and the highest bar of a sparkline, the same in every row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scale {
@@ -390,10 +388,23 @@ impl Scale {
     fn of(grouped: &GroupedFigures) -> Option<Self> {
         let rows = grouped.groups.iter().chain([&grouped.total]);
         let medians = rows.flat_map(|row| row.trend.iter().flatten().copied());
-        Some(Self {
-            low: medians.clone().min()?,
-            high: medians.max()?,
-        })
+        let (low, high) = (medians.clone().min()?, medians.max()?);
+        Some(Self::widened(low, high))
+    }
+
+    /// Returns a scale of some points around these values, so that small differences look small. It leaves 0 to 100 only
+    /// if a value does.
+    fn widened(low: Decimal, high: Decimal) -> Self {
+        let missing = Decimal::from(LEAST_POINTS) - (high - low);
+        if missing <= Decimal::ZERO || low == high {
+            return Self { low, high };
+        }
+        let least = low.min(Decimal::ZERO);
+        let most = high.max(Decimal::ONE_HUNDRED);
+        let high = (high + missing / Decimal::TWO).min(most);
+        let low = (high - Decimal::from(LEAST_POINTS)).max(least);
+        let high = (low + Decimal::from(LEAST_POINTS)).min(most);
+        Self { low, high }
     }
 
     /// Draws `medians`, with a blank for each `None`.
@@ -452,6 +463,27 @@ mod tests {
             drawn(5000, 5800, &[Some(5099), Some(5100), Some(5799)]),
             "▁▂█"
         );
+    }
+
+    #[test]
+    fn small_differences_do_not_fill_the_scale() {
+        let scale = |low: i64, high: i64| {
+            let decimal = |hundredths| Decimal::new(hundredths, 2);
+            let scale = Scale::widened(decimal(low), decimal(high));
+            [scale.low, scale.high].map(|bound| bound.normalize())
+        };
+        for (low, high, expected) in [
+            (8000, 9999, [79_995, 99_995]),
+            (8000, 10_000, [80_000, 100_000]),
+            (9990, 9995, [80_000, 100_000]),
+            (0, 100, [0, 20_000]),
+            (-500, 500, [-5_000, 15_000]),
+            (1000, 9000, [10_000, 90_000]),
+            (8500, 8500, [85_000, 85_000]),
+        ] {
+            let expected = expected.map(|bound| Decimal::new(bound, 3).normalize());
+            assert_eq!(scale(low, high), expected, "{low} to {high}");
+        }
     }
 
     #[test]

@@ -321,6 +321,14 @@ pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Attention
         // Of a crop that is down, all batches are listed.
         let mut listed = crop.flagged();
         listed.retain(|flagged| is_down || !flagged.reasons.is_empty());
+        // Batches without a rate are last.
+        let rates = listed.iter().map(|flagged| flagged.tray.usable);
+        let rates: Vec<i128> = rates.map(|rate| rate.unwrap_or(i128::MAX)).collect();
+        let order = if rates.is_sorted() {
+            "the lowest first"
+        } else {
+            "the failed ones first, then the lowest"
+        };
         listed.truncate(room.min(100));
         room -= listed.len();
         let usual = shown(&crop.before, USABLE);
@@ -339,7 +347,7 @@ pub(super) fn attention(rules: &Rules<'_>, newest: &Newest<'_>) -> Vec<Attention
             },
             down: is_down.then(|| {
                 let points = rounded(crop.change.unwrap().abs());
-                format!("The crop is down: its median is {points} points below the usual {usual} %. Its batches, the lowest first:")
+                format!("The crop is down: its median is {points} points below the usual {usual} %. Its batches, {order}:")
             }),
             rows: rows.collect(),
         }
@@ -360,12 +368,13 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
     let (up, usual, few) = (is("up"), is("usual"), is("too_few"));
     let steps = rules.step;
     let rest = if bad.is_empty() && few.len() == others.len() {
+        let on = if steps == "day" { "on" } else { "in" };
         format!(
-            "Too few batches to compare: no crop has 3 batches with a usable rate both in this {steps} and in the four {steps}s before."
+            "Too few batches to compare: no crop has 3 batches with a usable rate both {on} this {steps} and {on} the four {steps}s before."
         )
     } else {
         let other = if bad.is_empty() { "" } else { " other" };
-        let is_only = bad.is_empty() && usual.len() == others.len();
+        let is_only = usual.len() == newest.crops.len();
         let group = usual.iter().any(|crop| crop.name.is_empty());
         let usual = match (usual.len() - usize::from(group), group) {
             (0, false) => String::new(),
@@ -406,6 +415,10 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
                 };
                 format!("no batches of {}{none}", plural(named, "crop", "crops"))
             }
+        };
+        let absent = match &*absent {
+            "" => absent,
+            _ => format!("{absent}, unlike in the four {steps}s before"),
         };
         let rise = |crop: &Crop<'_>| format!("{} rose {}", subject(crop.name), moved(crop));
         sentence(newest, &[named(&up, &rise, "rose"), usual, few, absent])
@@ -495,7 +508,13 @@ fn trouble(crop: &Crop<'_>) -> String {
         }
     });
     match (crop.is_down(), missed) {
-        (false, missed) => format!("{name}{}", missed.unwrap()),
+        (false, missed) => {
+            let few = match crop.newest.len() {
+                batches @ ..3 => format!(" ({})", plural(batches, "batch", "batches")),
+                _ => String::new(),
+            };
+            format!("{name}{}{few}", missed.unwrap())
+        }
         (true, None) => format!("{name} fell {}", moved(crop)),
         (true, Some(missed)) => {
             let and = if missed.starts_with(',') { "" } else { " and" };

@@ -280,8 +280,33 @@ fn conditions_filter_and_are_shown() {
         facts(&html)["Filter"],
         "crop_type=Tomato, avg_usable_seedling_rate>90"
     );
+    let header = "Only batches with <bdi>crop_type=Tomato, avg_usable_seedling_rate&#62;90</bdi>";
+    assert!(html.contains(header), "{html}");
     assert_eq!(crops(&html).len(), 1, "only tomatoes");
     assert_eq!(body_rows(section(&html, "range")).len(), 1);
+}
+
+#[test]
+fn a_range_that_ends_at_an_instant_is_not_named_like_whole_days() {
+    let nursery = nursery([sound("a", MADE - DAY)]);
+    for (args, range) in [
+        (&["--period", "2026-06-09"][..], "9 June 2026"),
+        (&["--end", "2026-06-09"], "until 9 June 2026"),
+        (
+            &["--end", "2026-06-09T00:00:00Z"],
+            "until 9 June 2026, 00:00",
+        ),
+        (
+            &["--start", "2026-06-09", "--end", "2026-06-09T00:00:00Z"],
+            "9 June 2026, 00:00",
+        ),
+        (
+            &["--start", "2026-06-08", "--end", "2026-06-09T12:30:00Z"],
+            "8 June 2026, 00:00 to 9 June 2026, 12:30",
+        ),
+    ] {
+        assert_eq!(facts(&page(&nursery, args))["Range"], range);
+    }
 }
 
 #[test]

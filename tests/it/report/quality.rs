@@ -140,6 +140,17 @@ fn findings_have_a_count_and_name_the_first_three() {
 }
 
 #[test]
+fn measurements_below_zero_are_findings() {
+    let size = sound("a", MADE - DAY).with("avg_median_seedling_size_mm2", "\"-50.00\"");
+    let variation = sound("b", MADE - DAY).with("avg_coefficient_of_variation", "\"-0.01\"");
+    let zero = sound("c", MADE - DAY).with("avg_coefficient_of_variation", "\"0.00\"");
+    let found = findings(&page(&nursery([size, variation, zero]), &[]));
+    let expected =
+        "2 batches have a coefficient of variation or a seedling size below 0 such as lot a, lot b";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
 fn problems_with_received_batches_are_findings() {
     let at = MADE - DAY;
     let nursery = nursery([

@@ -39,7 +39,7 @@ fn targets_are_met_missed_or_without_values() {
     // The crop that misses its target is the first, although nothing can be compared.
     assert_eq!(crops(&html)[0][0], "Below");
     assert!(
-        lead(&html).contains("Below is below its target of 90 % with 89.99 % usable."),
+        lead(&html).contains("Below is below its target of 90 % with 89.99 % usable (1 batch)."),
         "{}",
         lead(&html)
     );

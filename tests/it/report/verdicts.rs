@@ -169,7 +169,7 @@ fn a_crop_without_a_past_or_without_batches_is_not_judged() {
     assert_eq!(
         lead(&html),
         format!(
-            "{PERIOD} 6 crops as usual; Rucola has too few batches to compare; no batches of Kale."
+            "{PERIOD} 6 crops as usual; Rucola has too few batches to compare; no batches of Kale, unlike in the four weeks before."
         )
     );
     assert_eq!(order(&html)[6..], ["Rucola", "Kale", "Maize"]);
@@ -314,6 +314,32 @@ fn nulls_are_not_values() {
     assert_eq!(
         leek["usable_rate_before"],
         json!({"median": 80.00, "batches": 3})
+    );
+}
+
+#[test]
+fn a_range_without_the_weeks_before_is_the_reason() {
+    let mut field = Field::default();
+    for week in 0..5 {
+        let rates = ["80.00", "81.00", "82.00"];
+        field.sow("Leek", MADE - week * 7 * DAY, &rates);
+    }
+    let nursery = field.service();
+    for (start, cut) in [
+        ("2026-06-08", "none is"),
+        ("2026-06-05", "only a part of one is"),
+    ] {
+        let html = page(&nursery, &["--start", start]);
+        let told = format!(
+            "Too few batches to compare. Of the previous four weeks, {cut} in this range. Begin the range earlier to compare."
+        );
+        assert!(lead(&html).ends_with(&told), "{}", lead(&html));
+    }
+    let html = page(&nursery, &["--start", "2026-05-11"]);
+    assert!(
+        lead(&html).ends_with("The only crop is as usual."),
+        "{}",
+        lead(&html)
     );
 }
 

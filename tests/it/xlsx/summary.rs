@@ -159,9 +159,10 @@ fn a_range_that_cuts_weeks_is_told_as_in_summary_and_report() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (path, page) = (at("a.xlsx"), at("a.html"));
-    let one = "Of the previous four weeks, only one is in this range.";
+    let one = "Of the previous four weeks, only a part of one is in this range.";
+    let three = "Of the previous four weeks, only three and a part of the first are in this range.";
     for (flags, share, cut) in [
-        (&["--period", "2026-10"][..], ", 6 of 7 days", ""),
+        (&["--period", "2026-10"][..], ", 6 of 7 days", three),
         (&["--start", "2026-10-25"], "", one),
         (
             &["--start", "2026-10-25", "--end", "2026-10-30"],

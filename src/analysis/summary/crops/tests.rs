@@ -145,7 +145,7 @@ fn a_range_that_cuts_weeks_is_told() {
             Some(MONDAY - WEEK - DAY),
             Some(MONDAY + 3 * DAY),
             ", 3 of 7 days",
-            "Of the previous four weeks, only two are in this range.",
+            "Of the previous four weeks, only one and a part of another are in this range.",
         ),
         (
             Some(MONDAY + 1),
