@@ -11,7 +11,7 @@ use memchr::memchr;
 use super::dialect::{CopyRule, Dialect, FORMULA};
 use super::excel_dates::{looks_like_one, to_excel};
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, FieldType, Pieces};
+use crate::batch::{Batch, COLUMNS, FieldType, Pieces, is_number};
 use crate::error::Failure;
 use crate::formats::{BatchWriter, ExportOutcome, Finished, LeftOut, WriterReport};
 use crate::storage::EncodedOutput;
@@ -174,10 +174,11 @@ impl Row {
         let Some(text) = batch.plain(column) else {
             return Cow::Borrowed("");
         };
-        match COLUMNS[column].kind {
-            FieldType::Decimal
-                if self.dialect.options.decimal_comma && batch.typed(column).is_some() =>
-            {
+        let kind = COLUMNS[column].kind;
+        // A number that should be a text in JSON, too.
+        let is_number = matches!(kind, FieldType::Integer | FieldType::Decimal) && is_number(&text);
+        match kind {
+            FieldType::Decimal if self.dialect.options.decimal_comma && is_number => {
                 Cow::Owned(text.replace('.', ","))
             }
             FieldType::Date if self.dialect.options.excel && batch.typed(column).is_some() => {
@@ -188,7 +189,7 @@ impl Row {
                 Cow::Owned(format!("'{text}"))
             }
             // An invalid number is text, too.
-            kind if kind == FieldType::Text || batch.typed(column).is_none() => {
+            kind if kind == FieldType::Text || batch.typed(column).is_none() && !is_number => {
                 let is_formula = !self.dialect.options.excel && text.starts_with(FORMULA);
                 self.formula_cells += u64::from(is_formula);
                 // Text that already has an apostrophe gets another, so that readers can undo it.

@@ -196,6 +196,8 @@ fn lenient_exports_can_be_verified() {
         ("number_of_images", "\"12\""),
         ("number_of_images", "null"),
         ("avg_germination_rate", "87.50"),
+        ("avg_germination_rate", "-5.5"),
+        ("number_of_images", "-3.5"),
         ("avg_germination_rate", "\"-abc\""),
         ("avg_germination_rate", "1e5"),
         ("batch_creation_date", "\"=2026\""),
@@ -218,6 +220,7 @@ fn lenient_exports_can_be_verified() {
         ("c.csv", ""),
         ("d.csv", "--excel --no-header"),
         ("e.tsv", "--decimal-comma"),
+        ("h.csv", "--excel --decimal-comma"),
         ("f.xlsx", ""),
         ("g.tsv", ""),
     ] {
@@ -238,13 +241,23 @@ fn lenient_exports_can_be_verified() {
             .env("TRAYSCAN_CLIENT_SECRET", "secret");
         assert_equal(&command.output(), name);
     }
+    // A number is never marked as text, and has the decimal comma.
+    let excel = fs::read_to_string(folder.at("h.csv")).unwrap();
+    assert!(
+        excel.contains(";87,50;") && excel.contains(";-5,5;"),
+        "{excel}"
+    );
+    assert!(
+        excel.contains(";-3.5;") && !excel.contains("'-5"),
+        "{excel}"
+    );
     let [json, numbers, csv, tsv] =
         ["a.json", "b.ndjson", "c.csv", "g.tsv"].map(|name| folder.at(name));
     assert_equal(&verify(&[&json, "--against", &numbers]), "both have types");
     assert_equal(&verify(&[&csv, "--against", &tsv]), "neither has types");
     // A value of the wrong type differs from its text.
     let judged = report(&[&json, "--against", &csv]);
-    let ids = json!({"1": ["number_of_images"], "7": ["warnings"], "8": ["comment"], "10": ["crop_type"]});
+    let ids = json!({"1": ["number_of_images"], "9": ["warnings"], "10": ["comment"], "12": ["crop_type"]});
     assert_eq!(judged["changed"]["fields"], ids);
     assert_eq!(judged["unknown_fields"], "not_compared");
 }

@@ -41,7 +41,7 @@ impl Footer {
             return Err(damaged(why));
         }
         if end[4..] == *b"PARE" {
-            return Err(unsupported("is encrypted"));
+            return Err(unsupported("is encrypted or damaged"));
         }
         let start = length.checked_sub(u64::from(size));
         let Some(start) = start.filter(|_| end[4..] == *b"PAR1") else {
@@ -67,7 +67,7 @@ impl Footer {
         let chunks = || self.groups().iter().flat_map(|group| group.list(1));
         let is_encrypted = |chunk: &Node| chunk.field(8).is_some() || chunk.field(9).is_some();
         if self.root.field(8).is_some() || chunks().any(is_encrypted) {
-            return Err(unsupported("is encrypted"));
+            return Err(unsupported("is encrypted or damaged"));
         }
         if chunks().any(|chunk| chunk.field(1).is_some()) {
             return Err(unsupported("keeps its data in other files"));
