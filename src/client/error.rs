@@ -193,7 +193,7 @@ impl ServiceError {
             }
             (_, Kind::Credentials) if self.request.ends_with("/auth") => (
                 "the service refused the credentials",
-                "check the client ID and the secret; `trayscan config show` with the same flags shows where they come from",
+                "check the client ID and the secret; `trayscan config show` with the same flags for the service shows where they come from",
             ),
             (_, Kind::Credentials) => (
                 "the service refused its own token",

@@ -284,7 +284,7 @@ impl Settings {
         let message = format!("{place} is `{value}`; it must be {expected}");
         match origin {
             Origin::Flag(_) | Origin::Variable(_) => {
-                let hint = format!("change {place}, or remove it to use the default");
+                let hint = format!("change {place}, or remove it");
                 Failure::usage(message, hint)
             }
             Origin::File(_) | Origin::Prompt | Origin::Default => Failure::usage(

@@ -101,7 +101,13 @@ pub(crate) fn is_damage_error(error: &rusqlite::Error) -> bool {
 /// Converts an SQLite error to a failure of the matching kind.
 pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
     let code = error.sqlite_error_code();
+    let details = error.sqlite_error().map(|error| error.extended_code);
     let (kind, what, hint) = match code {
+        _ if details == Some(rusqlite::ffi::SQLITE_READONLY_DBMOVED) => (
+            Kind::Output,
+            "something has moved or removed",
+            "leave the file in its place while a run writes to it; run the command again",
+        ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             Kind::Locked,
             "another program is using",

@@ -147,7 +147,7 @@ impl Attention {
             let all = crop.newest.map_or(0, |figures| figures.batches);
             let count = rows.iter().filter(|row| row.has_reason()).count();
             let listed = rows.len();
-            let mut rates = rows.iter().map(|row| row.scan.usable_rate);
+            let rates = rows.iter().map(|row| row.scan.usable_rate);
             let is_by_rate = rates.is_sorted_by(|before, after| match (before, after) {
                 (Some(before), Some(after)) => before <= after,
                 (before, after) => before.is_some() || after.is_none(),

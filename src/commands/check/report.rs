@@ -71,8 +71,11 @@ impl CheckResults {
         failure: Failure,
         matters: bool,
     ) -> anyhow::Result<()> {
-        let found = conceal(&failure.with_causes()).into_owned();
+        let mut found = conceal(&failure.with_causes()).into_owned();
         let error = anyhow::Error::new(failure);
+        if !matters {
+            found += "; exports do not need it";
+        }
         self.add(CheckStep {
             name: step,
             ok: false,

@@ -216,7 +216,9 @@ fn stopped(failure: Failure, run: &Run, gaps: Option<u64>, args: &SyncArgs) -> a
         return failure.into();
     }
     let counts = describe_counts(run);
-    anyhow::Error::new(failure).context(if let Some(gaps) = gaps {
+    anyhow::Error::new(failure).context(if !args.archive.exists() {
+        format!("the run did not finish, and `{path}` is no longer there")
+    } else if let Some(gaps) = gaps {
         let gaps = count(gaps.max(1), "gap is", "gaps are");
         format!("{gaps} left; everything else is up to date in `{path}` ({counts})")
     } else {

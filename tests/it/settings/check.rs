@@ -169,6 +169,21 @@ fn check_accepts_a_missing_version_1_if_version_2_works() {
 }
 
 #[test]
+fn check_says_that_exports_do_not_need_a_failed_step() {
+    let service = FakeService::start(|asked| match asked.path() {
+        "/v2/auth" => token(),
+        "/v2/batches" => Answer::ok(page::<Batch>(&[], None)),
+        _ => Answer::error(401, "no"),
+    });
+    let mut command = trayscan(&["check"]);
+    let text = command.service(&service).output().expect(0);
+    let line = text.stdout.lines().find(|line| line.starts_with("FAILED"));
+    let line = line.unwrap();
+    assert!(line.contains("auth v1"), "{line}");
+    assert!(line.ends_with("; exports do not need it"), "{line}");
+}
+
+#[test]
 fn check_fails_if_no_version_has_batches() {
     for (status, code) in [(404, 6), (410, 6), (501, 5)] {
         let service = FakeService::start(move |asked| match asked.path() {

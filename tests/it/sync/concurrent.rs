@@ -46,6 +46,32 @@ fn a_second_run_exits_immediately_and_names_the_first() {
 }
 
 #[test]
+fn an_archive_that_is_moved_or_removed_while_it_is_written_is_said_to_be() {
+    let server = with(
+        &["--batches", "100", "--page-size", "5"],
+        &["latency:100ms"],
+    );
+    for is_moved in [false, true] {
+        let shelf = ArchiveFile::new();
+        let first = shelf
+            .command(&server, &["--parallel", "1"])
+            .start_until_third_page();
+        if is_moved {
+            fs::rename(&shelf.path, shelf.path.with_extension("old")).unwrap();
+        } else {
+            fs::remove_file(&shelf.path).unwrap();
+        }
+        let ended = first.output();
+        assert_eq!(ended.code, Some(8), "{ended:?}");
+        assert!(ended.stderr.contains("is no longer there"), "{ended:?}");
+        assert!(
+            ended.stderr.contains("moved or removed the archive"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
 fn a_waiting_run_continues_when_the_first_has_ended() {
     let server = with(
         &["--batches", "100", "--page-size", "10"],
