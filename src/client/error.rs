@@ -213,9 +213,19 @@ impl ServiceError {
                 "the service refused the request",
                 "check the base URL, or ask the operator of the service",
             ),
-            (_, Kind::Refused) => (
+            (
+                Fault::Status {
+                    status: 400 | 413 | 414 | 422,
+                    ..
+                },
+                Kind::Refused,
+            ) => (
                 "the service refused the request",
                 "check the dates and other flags; `trayscan check` tests each step separately",
+            ),
+            (_, Kind::Refused) => (
+                "the service refused the request",
+                "ask the operator of the service; `trayscan check` tests each step separately",
             ),
             (Fault::Connection(lost), _) => {
                 return (
@@ -481,8 +491,11 @@ mod tests {
     #[test]
     fn a_step_of_check_does_not_advise_to_check() {
         let error = ServiceError::of_status;
-        let (_, hint) = Failure::from(error(422)).into_texts();
-        assert!(hint.contains("`trayscan check`"), "{hint}");
+        for (status, hint) in [(422, "check the dates"), (402, "ask the operator")] {
+            let (_, told) = Failure::from(error(status)).into_texts();
+            assert!(told.starts_with(hint), "{told}");
+            assert!(told.contains("`trayscan check`"), "{told}");
+        }
         for status in [400, 422, 404, 403, 503] {
             let (_, hint) = error(status).into_step_failure().into_texts();
             assert!(
