@@ -24,7 +24,7 @@ const EVEN_PARTS: usize = 16;
 
 /// Bytes of pages per worker that may be requested or wait, in all windows but the first; more for a few workers, whose
 /// windows can be longer then.
-const ROOM: usize = 2 << 20;
+const ROOM: usize = 15 << 17;
 const ROOM_OF_FEW: usize = 7 << 19;
 const FEW: usize = 4;
 
