@@ -5,6 +5,8 @@ use std::error::Error;
 use std::fs::File;
 use std::path::PathBuf;
 
+use anyhow::anyhow;
+use rustls::RootCertStore;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -46,11 +48,17 @@ pub(crate) fn read_certificates(
     let read = ReadLimit::certificates().read(move || File::open(opened));
     let pem = read.map_err(|error| failure().caused_by(error))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    match certificates {
-        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(failure()),
-        Err(error) => Err(failure().caused_by(error)),
+    let certificates = certificates.map_err(|error| failure().caused_by(error))?;
+    if certificates.is_empty() {
+        return Err(failure());
     }
+    let mut roots = RootCertStore::empty();
+    let mut certificate = certificates.iter();
+    if let Some(place) = certificate.position(|der| roots.add(der.clone()).is_err()) {
+        let number = place + 1;
+        return Err(failure().caused_by(anyhow!("certificate {number} in it is not valid")));
+    }
+    Ok(certificates)
 }
 
 /// The same for an HTTP client.

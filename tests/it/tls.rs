@@ -156,11 +156,22 @@ fn an_invalid_certificate_file_ends_with_code_2() {
     let folder = TempDir::new().unwrap();
     let nonsense = folder.path().join("nonsense.pem");
     fs::write(&nonsense, "no certificate").unwrap();
-    for path in [nonsense.to_str().unwrap(), "/nonexistent/ca.pem"] {
+    let broken = folder.path().join("broken.pem");
+    let second = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let first = fs::read_to_string(&proxy.identity.certificate).unwrap();
+    fs::write(&broken, first + second).unwrap();
+    let paths = [nonsense.to_str().unwrap(), broken.to_str().unwrap()];
+    for path in [&paths[..], &["/nonexistent/ca.pem"]].concat() {
         let ended = proxy.export("localhost", &["--ca-cert", path], &server);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains("PEM"), "{ended:?}");
+        assert!(ended.stderr.contains(path), "{ended:?}");
     }
+    let ended = proxy.export("localhost", &["--ca-cert", paths[1]], &server);
+    assert!(
+        ended.stderr.contains("certificate 2 in it is not valid"),
+        "{ended:?}"
+    );
 }
 
 /// Starts a server that responds to the first bytes of every connection with `bytes`, and counts connections.
