@@ -268,6 +268,11 @@ impl Expected {
         file.source.lake().is_some() || self.manifest.files.iter().any(is_this)
     }
 
+    /// Returns whether the export is not of all batches of its range.
+    pub(super) fn is_selection(&self) -> bool {
+        !self.conditions.is_empty() || self.manifest.request.limit.is_some()
+    }
+
     /// Returns whether the export is a table for people, which cannot be verified.
     pub(super) fn is_of_tables(&self) -> bool {
         let mut files = self.manifest.files.iter();

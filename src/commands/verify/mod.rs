@@ -238,6 +238,15 @@ fn limit_table(
     let Some(table) = source.as_table() else {
         return Ok(());
     };
+    if let Some(expected) = expected.filter(|expected| expected.is_selection()) {
+        return Err(Failure::usage(
+            format!(
+                "the manifest `{}` is of an export with `--where` or `--limit`, and the table may contain other batches",
+                expected.path.display()
+            ),
+            "compare a table only with a manifest of all batches of its range",
+        ));
+    }
     let range = match expected {
         Some(expected) => expected.range,
         None => batches::range(&args.range, Clock::new(context.settings()?.time_zone.value))?,

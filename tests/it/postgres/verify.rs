@@ -71,6 +71,25 @@ fn verify_of_the_table_gives_the_digest_of_the_export() {
 }
 
 #[test]
+fn a_table_is_not_compared_with_the_manifest_of_a_selection() {
+    let Some(database) = shared() else { return };
+    let server = Server::start(&["--batches", "100"]);
+    let service = Service::of(&server);
+    let (name, files) = (database.fresh(), Files::new());
+    let address = database.address(&name, "batches");
+    let manifest = files.at("m");
+    for selection in [&["--where", "crop_type=Leek"][..], &["--limit", "3"]] {
+        service.load(&address, &[selection, &["--manifest", &manifest]].concat());
+        let ended = service.run(&["verify", &address, "--manifest", &manifest]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(
+            ended.stderr.contains("may contain other batches"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
 fn a_table_of_many_exports_is_verified_range_by_range() {
     let Some(database) = shared() else { return };
     let server = Server::start(&["--batches", "3000", "--seed", "3"]);
