@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
     ///
     /// Serves each batch exactly as received, without vanished ones. When the archive changes, the next
     /// request for a first page sees the new state, and older values of `next_token` are refused as expired,
-    /// so that no client mixes two states. The archive is only read.
+    /// so that no walk from page to page mixes two states. The archive is only read.
     #[arg(
         long,
         value_name = "FILE",
