@@ -17,6 +17,7 @@ use super::manifest::ManifestFile;
 use super::pending::Pending;
 use super::template::{Crops, DateGap, Template};
 use crate::batch::digest::SetDigest;
+use crate::batch::range::Range;
 use crate::batch::{Batch, CREATION_DATE, canonical_date};
 use crate::error::{Failure, Kind};
 use crate::formats::{BatchWriter, ExportOutcome, WriterReport};
@@ -44,6 +45,8 @@ pub(crate) struct PartitionOptions {
     /// Creates the digest of one file; `None` if neither the files nor a manifest have one.
     pub(crate) new_digest: Option<Box<dyn Fn() -> SetDigest + Send>>,
     pub(crate) new_writer: WriterFactory,
+    /// The requested dates.
+    pub(crate) range: Range,
     /// The only files to write; `None` for all.
     pub(crate) only: Option<HashSet<String>>,
     /// The names of crops in file names.
@@ -89,6 +92,8 @@ pub(crate) struct PartitionedWriter {
 struct Partition {
     name: String,
     batches: u64,
+    /// Whether any batch was created within the requested dates.
+    is_within: bool,
     /// One batch per line.
     lines: Vec<u8>,
     /// The offsets and lengths of earlier lines in the temporary file.
@@ -185,6 +190,10 @@ impl PartitionedWriter {
         });
         let part = &mut parts[index];
         part.batches += 1;
+        part.is_within = part.is_within
+            || batch
+                .created()
+                .is_none_or(|created| self.options.range.contains(created.second));
         part.lines.extend_from_slice(batch.text().as_bytes());
         part.lines.push(b'\n');
         self.buffered += batch.text().len() + 1;
@@ -238,11 +247,13 @@ impl PartitionedWriter {
         let mut folders = Folders::default();
         let mut part_files = self.temporary_files(&parts, &mut folders)?;
         let mut resolved_paths: HashMap<PathBuf, PathBuf> = HashMap::new();
+        let warnings = [
+            self.mixed_periods(),
+            self.marked_crops(),
+            replaced_by_others(&parts),
+        ];
         let mut report = WriterReport {
-            partition_warnings: [self.mixed_periods(), self.marked_crops()]
-                .into_iter()
-                .flatten()
-                .collect(),
+            partition_warnings: warnings.into_iter().flatten().collect(),
             ..WriterReport::default()
         };
         let mut written = Vec::with_capacity(parts.len());
@@ -394,6 +405,21 @@ impl PartitionedWriter {
         self.spill_file.read_exact(&mut lines)?;
         Ok(lines)
     }
+}
+
+/// Says which existing files will only have batches from outside the requested dates: those have lost the others.
+fn replaced_by_others(parts: &[Partition]) -> Option<String> {
+    let outside = parts.iter().filter(|part| !part.is_within);
+    let mut replaced = outside.filter(|part| Path::new(&part.name).is_file());
+    let first = text::one_line(&replaced.next()?.name).into_owned();
+    let others = match replaced.count() as u64 {
+        0 => String::new(),
+        more => format!(" and {}", text::count(more, "other file", "other files")),
+    };
+    Some(format!(
+        "`{first}`{others} existed, and now only has batches that the service returned although they are outside the requested dates; \
+         export the whole period of such a file again"
+    ))
 }
 
 /// Writes a batch, and adds it to the digest if there is one.

@@ -219,6 +219,26 @@ impl Template {
         })
     }
 
+    /// Returns whether batches created in `range` may be in the file `name`.
+    pub(crate) fn may_write(&self, name: &str, range: &DateRange) -> bool {
+        const DAY: i64 = 86_400;
+        const MAX_DAYS: i64 = 400;
+        let (Some(start), Some(end)) = (range.start, range.end) else {
+            return true;
+        };
+        let days = start.div_euclid(DAY)..=(end - i64::from(range.excludes_end)).div_euclid(DAY);
+        let is_long = days.end() - days.start() > MAX_DAYS;
+        let names: HashSet<String> = days
+            .take(usize::try_from(MAX_DAYS).unwrap_or_default())
+            .map(|day| self.with_date(&written(day * DAY)))
+            .collect();
+        let fits = |dated: &String| match Self::parse(Path::new(dated)) {
+            Ok(Some(template)) => template.fits(name),
+            _ => dated == name,
+        };
+        is_long || names.iter().any(fits)
+    }
+
     /// Returns the template as given, with the parts of a date that `date` begins with.
     fn with_date(&self, date: &str) -> String {
         let mut name = self.start.clone();

@@ -300,14 +300,19 @@ fn an_incomplete_archive_is_reported_even_without_changes() {
     let change = |sql: &str| {
         scene.shelf.open().execute(sql, []).unwrap();
     };
+    let marker = scene.lake().join("_SUCCESS");
+    scene.run(MONTHS, &["--success-marker"]);
+    assert!(marker.exists());
     change("UPDATE coverage SET covered_from = '2026-02-01T00:00:00Z'");
-    let ended = scene.run(MONTHS, &[]);
+    let ended = scene.run(MONTHS, &["--success-marker"]);
     assert!(
         ended.stderr.contains("not known to be complete"),
         "{ended:?}"
     );
     assert_eq!(manifest(&scene.lake())["complete"], false);
-    let ended = scene.run(MONTHS, &[]);
+    assert!(!marker.exists());
+    let ended = scene.run(MONTHS, &["--success-marker"]);
+    assert!(!marker.exists());
     assert!(
         ended.stderr.contains("not known to be complete"),
         "{ended:?}"

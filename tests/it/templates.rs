@@ -515,6 +515,11 @@ fn a_range_that_cuts_an_existing_file_draws_a_warning() {
     assert!(!warns("m/{month}.csv", &["--period", "2026-09"]));
     assert!(!warns("m/{month}.csv", &["--period", "2026-10"]));
     assert!(warns("m/{month}.csv", &["--period", "2025-10"]));
+    assert!(
+        !warns("m/{month}.csv", &["--period", "2026-Q1"]),
+        "none of its months"
+    );
+    assert!(warns("m/{month}.csv", &["--period", "2026-Q3"]));
     assert!(!warns("t/{crop_type}/{year}.csv", &[]));
     assert!(warns("t/{crop_type}/{year}.csv", &late));
     assert!(!warns("n/{year}-{month}-{crop_type}.csv", &[]));
@@ -538,6 +543,46 @@ fn a_range_that_cuts_an_existing_file_draws_a_warning() {
         .set_modified(early)
         .unwrap();
     assert!(!warns(months, &["--end", "2026-09-20"]));
+}
+
+#[test]
+fn a_file_that_only_gets_batches_from_outside_the_range_is_named() {
+    let at = |id: &str, date: &str| Batch::new(id).created(date);
+    let april = [
+        at("a", "2026-04-28T00:00:00Z"),
+        at("b", "2026-04-29T00:00:00Z"),
+    ];
+    let may = at("c", "2026-05-02T00:00:00Z");
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("lake/{year}-{month}.ndjson");
+    let path = path.to_str().unwrap();
+    let told = "now only has batches that the service returned although";
+    let first = FakeService::with(&april);
+    export(&first, &["-o", path]).expect(0);
+    // A service that compares another date returns a batch of April among those of May.
+    let later = FakeService::with(&[april[1].clone(), may]);
+    let ended = export(&later, &["-o", path, "--period", "2026-05"]).expect(0);
+    assert!(ended.stderr.contains(told), "{ended:?}");
+    assert!(
+        ended.stderr.contains("2026-04.ndjson` existed"),
+        "{ended:?}"
+    );
+    fs::remove_file(folder.path().join("lake/2026-04.ndjson")).unwrap();
+    let ended = export(&later, &["-o", path, "--period", "2026-05"]).expect(0);
+    assert!(
+        !ended.stderr.contains(told),
+        "there was no such file: {ended:?}"
+    );
+}
+
+#[test]
+fn the_success_marker_of_an_empty_lake_is_written() {
+    let service = FakeService::empty();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("new/lake/{year}.csv");
+    let args = ["-o", path.to_str().unwrap(), "--success-marker"];
+    export(&service, &args).expect(0);
+    assert!(folder.path().join("new/lake/_SUCCESS").exists());
 }
 
 #[test]

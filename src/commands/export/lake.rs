@@ -556,7 +556,9 @@ pub(super) fn warn_of_cut_periods(args: &ExportArgs, request: &ExportRequest, st
         } else {
             Vec::new()
         };
-        let Some(file) = files.iter().find(|file| !is_old(file)) else {
+        let mut files = files.iter().filter(|file| !is_old(file));
+        let is_written = |file: &&PathBuf| template.may_write(&file.to_string_lossy(), range);
+        let Some(file) = files.find(is_written) else {
             continue;
         };
         let file = file.display();

@@ -48,6 +48,7 @@ use crate::formats::singer::SingerState;
 use crate::formats::{self, ExportInfo, ExportOutcome, Format, WriterOptions};
 use crate::pipeline::{Counts, Selection};
 use crate::postgres::CopyLoader;
+use crate::storage::cleanup::Folders;
 use crate::storage::{Compression, Location, Storage, temp_file};
 use crate::terminal;
 
@@ -159,8 +160,8 @@ fn up_to_date(
     }
     // A killed run may have written everything except the marker.
     let marker = request.destination.success_marker.as_deref();
-    let marker =
-        marker.filter(|marker| args.output.success_marker && !lake::exists(marker, storage));
+    let is_needed = args.output.success_marker && manifest.complete;
+    let marker = marker.filter(|marker| is_needed && !lake::exists(marker, storage));
     write_success_marker(marker, storage)?;
     let conclusion = format!(
         "nothing has changed: {} is up to date ({} in {})",
@@ -186,7 +187,14 @@ fn write_success_marker(path: Option<&Path>, storage: &Storage) -> Result<(), Fa
     let Some(path) = path else {
         return Ok(());
     };
-    let output = storage.create(&Location::new(Some(path))?, Compression::None, false)?;
+    let location = Location::new(Some(path))?;
+    let mut folders = Folders::default();
+    if let Location::File(path) = &location {
+        // Without any batches, there is no folder yet.
+        let created = folders.create_for(path, &storage.cleanup);
+        created.map_err(|error| Failure::from_output(&location.name(), error))?;
+    }
+    let output = storage.create(&location, Compression::None, false)?;
     output.publish().map(drop)
 }
 
@@ -260,6 +268,7 @@ impl OpenOutputs {
                 manifest: manifest.map(|path| Location::new(Some(path))).transpose()?,
                 new_digest: new_digest.map(|new| Box::new(new) as _),
                 new_writer: Box::new(make_writer),
+                range: request.batches.range,
                 only: update.as_ref().map(|update| update.names.clone()),
                 crops: update
                     .as_ref()
@@ -391,8 +400,15 @@ impl OpenOutputs {
                 "everything was written, but the list of pending changes could not be removed",
             )?;
         }
-        let marked = write_success_marker(self.success_marker.as_deref(), storage);
-        marked.context("the export was written, but `_SUCCESS` was not")?;
+        if received.incomplete.is_none() {
+            let marked = write_success_marker(self.success_marker.as_deref(), storage);
+            marked.context("the export was written, but `_SUCCESS` was not")?;
+        } else if let Some(marker) = &self.success_marker {
+            Location::new(Some(marker))?.remove(storage)?;
+            log::warn!(
+                "`_SUCCESS` was not written, because the archive is not known to be complete"
+            );
+        }
         for note in format_notes(&report) {
             terminal::note(&note);
         }
