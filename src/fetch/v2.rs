@@ -128,12 +128,11 @@ impl V2Walk {
 
     /// Returns the next part of the current page. Requests the page after it as soon as its cursor is known.
     async fn receive(&mut self) -> Result<DecodedPage, ServiceError> {
-        let mut pending = match self.pending.take() {
-            Some(pending) => pending,
-            None => {
-                let space = self.room.acquire_page().await;
-                self.request_page(self.cursor.clone(), self.pages + 1, space)
-            }
+        let mut pending = if let Some(pending) = self.pending.take() {
+            pending
+        } else {
+            let space = self.room.acquire_page().await;
+            self.request_page(self.cursor.clone(), self.pages + 1, space)
         };
         if self.should_prefetch(self.pages + 1)
             && let Some(cursor) = pending.early_cursor().await

@@ -58,7 +58,7 @@ fn deprecation(prober: &Prober) -> TopicAnswer {
     let responses = prober.headers.borrow().responses[Version::V1];
     let result = lines(&prober.headers.borrow().deprecations);
     let result = match (responses, result.as_slice()) {
-        (0, _) => Err("version 1 sent no response".to_owned()),
+        (0, _) => Err("the probe had no response of version 1".to_owned()),
         (_, []) => Err("no response of version 1 has a Deprecation or Sunset header".to_owned()),
         (_, result) => Ok(result.join("; ")),
     };

@@ -118,7 +118,10 @@ fn a_missing_version_1_leaves_its_questions_open() {
         assert_answers(&probe, &[(id, why)], "no v1");
     }
     let expected = [
-        ("v1_deprecation", "open: version 1 sent no response"),
+        (
+            "v1_deprecation",
+            "open: the probe had no response of version 1",
+        ),
         ("bounds_v2", "both are included"),
         ("order_v2", "by batch_creation_date, oldest first"),
         ("page_size", "25 batches"),
