@@ -232,9 +232,11 @@ impl Template {
             .take(usize::try_from(MAX_DAYS).unwrap_or_default())
             .map(|day| self.with_date(&written(day * DAY)))
             .collect();
-        let fits = |dated: &String| match Self::parse(Path::new(dated)) {
-            Ok(Some(template)) => template.fits(name),
-            _ => dated == name,
+        let plain = |path: &str| path.strip_prefix("./").unwrap_or(path).to_owned();
+        let name = plain(name);
+        let fits = |dated: &String| match Self::parse(Path::new(&plain(dated))) {
+            Ok(Some(template)) => template.fits(&name),
+            _ => plain(dated) == name,
         };
         is_long || names.iter().any(fits)
     }
@@ -602,6 +604,51 @@ mod tests {
             (year, "{crop_type}/{month}-{day}.csv"),
         ] {
             assert_eq!(dated.cut_at(noon, &to_noon(start)), files(None, name));
+        }
+    }
+
+    #[test]
+    fn a_range_reaches_the_files_of_its_days() {
+        let between = |start, end| DateRange {
+            start: Some(start),
+            end: Some(end),
+            excludes_end: true,
+        };
+        // The start of 2026-10-01, of 2026-10-18, of 2026-11-01 and of 2028.
+        let [first, middle, next, late] =
+            [1_790_812_800, 1_792_281_600, 1_793_491_200, 1_830_297_600];
+        let october = between(first, next);
+        for (path, name, range, expected) in [
+            ("{month}.csv", "10.csv", october, true),
+            ("./{month}.csv", "10.csv", october, true),
+            ("{month}.csv", "11.csv", october, false),
+            ("{month}.csv", "11.csv", between(first, late), true),
+            (
+                "{year}/{day}/{crop_type}.csv",
+                "2026/17/Leek.csv",
+                between(first, middle),
+                true,
+            ),
+            (
+                "{year}/{day}/{crop_type}.csv",
+                "2026/18/Leek.csv",
+                between(first, middle),
+                false,
+            ),
+            ("{crop_type}.csv", "Leek.csv", october, true),
+            ("{crop_type}.csv", "Leek.txt", october, false),
+            (
+                "{month}.csv",
+                "11.csv",
+                DateRange {
+                    end: None,
+                    ..october
+                },
+                true,
+            ),
+        ] {
+            let found = template(path).may_write(name, &range);
+            assert_eq!(found, expected, "{path}, {name}");
         }
     }
 
