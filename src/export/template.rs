@@ -409,7 +409,6 @@ impl Crops {
         crops
     }
 
-    /// Returns the names of all crops so far.
     /// Returns the crops whose names have a mark, with these names.
     pub(super) fn marked(&self) -> Vec<(&str, &str)> {
         let names = self.names.iter();
@@ -419,6 +418,7 @@ impl Crops {
         marked
     }
 
+    /// Returns the names of all crops so far.
     pub(crate) fn names(&self) -> BTreeMap<String, String> {
         let names = self.names.iter();
         names
