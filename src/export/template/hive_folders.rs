@@ -5,7 +5,8 @@ use std::path::Path;
 
 use percent_encoding::percent_decode_str;
 
-use super::{HIVE_NULL, Placeholder, UNKNOWN, VALUES, mark_of, safe};
+use super::crops::{mark_of, safe};
+use super::{HIVE_NULL, Placeholder, UNKNOWN, VALUES};
 use crate::batch::{COLUMNS, CREATION_DATE, CROP_TYPE, Timestamp, Values, canonical_date};
 
 /// The folders of a file that are named like `year=2026` or a field: engines read them as columns.
@@ -138,7 +139,7 @@ fn is_json(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::marked;
+    use super::super::crops::marked;
     use super::*;
     use crate::batch::{ALL_COLUMNS, PlainRow};
 
