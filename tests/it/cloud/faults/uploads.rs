@@ -91,13 +91,48 @@ fn a_partitioned_export_that_fails_while_publishing_lists_new_objects() {
     }
 }
 
+fn is_part(line: &str) -> bool {
+    line.contains("partNumber=") || line.contains("comp=block&")
+}
+
+#[test]
+fn a_run_that_fails_after_its_first_part_leaves_nothing() {
+    for proxied in ProxiedBucket::all() {
+        // Several seconds are left after the first part.
+        let service = Server::start(&[
+            "--batches=100000",
+            "--page-size=1000",
+            "--fault=latency:30ms",
+        ]);
+        let bucket = &proxied.bucket;
+        bucket.ask("put", "a.ndjson", b"old");
+        let before = bucket.list();
+        let address = bucket.address("a.ndjson");
+        let args = ["-o", &*address, "--parallel=1", "--retries=0"];
+        let mut running = proxied.export_command(&service, &args).start_logged();
+        proxied.proxy.wait_for(is_part);
+        drop(service);
+        let ended = running.ends_within(crate::harness::LIMIT);
+        assert_eq!(ended.unwrap().code(), Some(5));
+        let stderr = running.output().stderr;
+        assert!(
+            stderr.contains(&format!("`{address}` is unchanged")),
+            "{stderr}"
+        );
+        assert_eq!(
+            (bucket.get("a.ndjson"), bucket.list()),
+            (b"old".to_vec(), before)
+        );
+        bucket.assert_no_incomplete_uploads();
+    }
+}
+
 #[test]
 fn a_signal_aborts_a_stalled_upload_and_leaves_nothing() {
     let server = Server::start(&LARGE);
     for proxied in ProxiedBucket::all() {
         let bucket = &proxied.bucket;
         bucket.ask("put", "a.ndjson", b"old");
-        let is_part = |line: &str| line.contains("partNumber=") || line.contains("comp=block&");
         proxied.proxy.rule(usize::MAX, Fault::Stall, is_part);
         let address = bucket.address("a.ndjson");
         let mut command = proxied.export_command(&server, &["-o", &address]);
