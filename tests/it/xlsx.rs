@@ -212,7 +212,7 @@ fn it_needs_a_file_and_is_not_compressed() {
 
 #[test]
 fn workbooks_are_verified_like_any_export() {
-    let server = Server::start(&["--batches", "3000"]);
+    let server = Server::start(&["--batches", "800"]);
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (book, manifest, csv) = (at("a.xlsx"), at("a.manifest"), at("a.csv"));
@@ -226,7 +226,7 @@ fn workbooks_are_verified_like_any_export() {
     }
     let part = at("b.xlsx");
     assert_eq!(
-        export(&server, &["-o", &part, "--limit", "2999"]).code,
+        export(&server, &["-o", &part, "--limit", "799"]).code,
         Some(0)
     );
     run(&["verify", &part, "--against", &csv]).expect(7);

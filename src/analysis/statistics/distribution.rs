@@ -304,7 +304,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
+        #![proptest_config(ProptestConfig::with_cases(16))]
 
         #[test]
         fn many_values_are_counted_and_stay_what_they_are(numbers in prop::collection::vec(0_i64..700, 2000..5000)) {

@@ -360,7 +360,7 @@ mod tests {
         ];
         let mut random = fastrand::Rng::with_seed(1);
         let mut found = 0;
-        for _ in 0..500 {
+        for _ in 0..200 {
             let mut text = String::new();
             for _ in 0..random.usize(1..6) {
                 text += NAMES[random.usize(0..NAMES.len())];
@@ -371,7 +371,7 @@ mod tests {
             let detected = detect_header(text.as_bytes(), &candidates(b','));
             assert_eq!(detected, expected, "{text:?}");
         }
-        assert!(found > 50, "{found}");
+        assert!(found > 20, "{found}");
     }
 
     #[test]

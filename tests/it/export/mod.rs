@@ -65,10 +65,10 @@ fn page_and_then(second: impl Fn(&Received) -> Answer + Send + Sync + 'static) -
     })
 }
 
-/// Many retries, for faults that strike at random.
 /// Enough batches for several windows: most of fewer are from a few weeks.
 pub(crate) const SEVERAL_WINDOWS: [&str; 2] = ["--batches", "400"];
 
+/// Many retries, for faults that strike at random.
 pub(crate) const MANY_RETRIES: [&str; 2] = ["--retries", "40"];
 
 pub(crate) fn with(options: &[&str], faults: &[&str]) -> Server {

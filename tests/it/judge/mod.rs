@@ -155,9 +155,10 @@ impl Rules<'_> {
 
     /// Judges the newest step that has begun.
     pub(crate) fn judge<'t>(&self, trays: &'t [Tray]) -> Newest<'t> {
-        let steps = || trays.iter().map(|tray| self.number(tray.created));
-        let begun = steps().filter(|step| *step <= self.number(self.now));
-        let number = begun.max().or_else(|| steps().max()).unwrap();
+        let created = || trays.iter().map(|tray| tray.created);
+        let past = created().filter(|second| *second <= self.now);
+        let newest = past.max().or_else(|| created().max()).unwrap();
+        let number = self.number(newest);
         let crops = by_name(trays).into_iter();
         let mut crops: Vec<Crop<'t>> = crops
             .map(|(name, all)| self.crop(name, all, number))

@@ -89,13 +89,12 @@ fn order_and_duplicates_do_not_change_the_result() {
         );
         let all = assert_same_for_all(&server, &["-f", "ndjson"]);
         assert_eq!(all.lines().count(), 400, "{faults:?}");
-        assert_same_for_all(&server, &["-f", "csv"]);
     }
 }
 
 #[test]
 fn the_page_size_does_not_change_the_result() {
-    for (size, batches) in [("1", "80"), ("7", "200"), ("50", "800"), ("1000", "2500")] {
+    for (size, batches) in [("1", "80"), ("7", "200"), ("50", "500"), ("1000", "1500")] {
         for faults in [&[][..], &["newest-first"]] {
             let server = with(&["--batches", batches, "--page-size", size], faults);
             let found = assert_same_for_all(&server, &["-f", "ndjson"]);

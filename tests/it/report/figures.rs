@@ -103,33 +103,36 @@ pub(super) fn assert_page(html: &str, rules: &Rules<'_>, trays: &[Tray]) {
 
 #[test]
 fn figures_match_the_export() {
-    let server = Server::start(&["--batches", "1500", "--seed", "11"]);
+    let server = Server::start(&["--batches", "900", "--seed", "11"]);
     let all = exported(&server, &[]);
     let folder = TempDir::new().unwrap();
     let config = config(folder.path(), CONFIG);
     // At the first of these times, many batches are still in the future.
     for made in [MADE, second("2026-11-04T12:00:00Z")] {
-        for step in ["day", "week", "month"] {
-            for targets in [&[][..], &TARGETS] {
-                let mut args = vec!["--step", step];
-                if !targets.is_empty() {
-                    args.extend(["--config", &config]);
-                }
-                let rules = Rules {
-                    step,
-                    now: made,
-                    local: |second| second,
-                    targets,
-                };
-                let html = page_at(made, &server, &args);
-                assert_page(&html, &rules, &all);
+        for (step, targets) in [
+            ("day", &[][..]),
+            ("week", &TARGETS),
+            ("month", &[]),
+            ("month", &TARGETS),
+        ] {
+            let mut args = vec!["--step", step];
+            if !targets.is_empty() {
+                args.extend(["--config", &config]);
             }
+            let rules = Rules {
+                step,
+                now: made,
+                local: |second| second,
+                targets,
+            };
+            let html = page_at(made, &server, &args);
+            assert_page(&html, &rules, &all);
         }
     }
     let facts = facts(&page(&server, &[]));
     let crops: BTreeSet<&str> = all.iter().map(|tray| tray.crop.as_str()).collect();
     assert!(crops.contains(""));
-    assert_eq!(facts["Batches"], "1,500");
+    assert_eq!(facts["Batches"], "900");
     assert_eq!(facts["Crops"], (crops.len() - 1).to_string());
     assert_eq!(facts["Range"], "all dates");
     assert_eq!(facts["Generated"], format!("{MADE_TEXT} UTC"));

@@ -360,9 +360,9 @@ fn check_csv(service: &impl Service, by: &str, output: &Value) {
 
 #[test]
 fn figures_match_the_batches() {
-    let server = Server::start(&["--batches", "700", "--page-size", "90"]);
+    let server = Server::start(&["--batches", "400", "--page-size", "50"]);
     let batches = batches(&server);
-    assert_eq!(batches.len(), 700);
+    assert_eq!(batches.len(), 400);
     for by in [
         "crop_type",
         "month",

@@ -11,7 +11,7 @@ use crate::harness::{Server, trayscan};
 
 #[test]
 fn figures_do_not_depend_on_paging_or_faults() {
-    let same = ["--batches", "1200", "--page-size", "100"];
+    let same = ["--batches", "500", "--page-size", "40"];
     let usual = Server::start(&same);
     let args = [
         ["--by", "crop_type,month", "-f", "json"],

@@ -614,7 +614,7 @@ fn earlier_objects_do_not_change_the_result() {
     let (objects, similar) = (objects(), similar_objects());
     let mut experienced = BatchScanner::default();
     let (mut taken, mut all) = (0, 0);
-    for round in 0..1200 {
+    for round in 0..400 {
         let texts = if round % 2 == 0 {
             vec![objects.new_tree(&mut runner).expect("an object").current()]
         } else {
@@ -641,7 +641,7 @@ fn no_part_of_an_object_is_an_object() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn both_ways_agree(text in objects()) {
