@@ -334,6 +334,28 @@ fn links_must_match_their_cells() {
 }
 
 #[test]
+fn filters_rules_and_views_of_excel_change_no_batch() {
+    let export = Exported::new("a.xlsx", &[]);
+    let filter = "<autoFilter ref=\"A1:R4\"><filterColumn colId=\"3\"><filters blank=\"1\">\
+        <filter val=\"Basil\"/></filters></filterColumn><filterColumn colId=\"8\">\
+        <customFilters and=\"1\"><customFilter operator=\"greaterThan\" val=\"20\"/>\
+        <customFilter operator=\"lessThan\" val=\"90\"/></customFilters></filterColumn>\
+        <filterColumn colId=\"2\"><dynamicFilter type=\"lastMonth\" valIso=\"2026-04-01T00:00:00\" \
+        maxValIso=\"2026-05-01T00:00:00\"/></filterColumn></autoFilter>";
+    let rule = "<conditionalFormatting sqref=\"I2:I4\"><cfRule type=\"aboveAverage\" priority=\"1\" \
+        aboveAverage=\"0\"/></conditionalFormatting><pageMargins";
+    let view = "<customWorkbookViews><customWorkbookView name=\"x\" \
+        guid=\"{00000000-0000-0000-0000-000000000001}\" maximized=\"1\" windowWidth=\"1\" \
+        windowHeight=\"1\" activeSheetId=\"1\"/></customWorkbookViews><pivotCaches>\
+        <pivotCache cacheId=\"1\"/></pivotCaches></workbook>";
+    let edited = Parts::of(&export.bytes)
+        .replace(SHEET, "<autoFilter ref=\"A1:R4\"/>", filter)
+        .replace(SHEET, "<pageMargins", rule)
+        .replace("xl/workbook.xml", "</workbook>", view);
+    export.assert_equal(&edited.pack());
+}
+
+#[test]
 fn a_sheet_must_not_have_cells_outside_its_table() {
     let export = Exported::new("a.xlsx", &[]);
     let parts = || Parts::of(&export.bytes);
