@@ -67,6 +67,15 @@ pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(is_blank)
 }
 
+/// Returns `name`, in quotes and with escapes if nothing of it could be seen.
+pub(crate) fn visible(name: &str) -> Cow<'_, str> {
+    if is_blank(name) {
+        Cow::Owned(format!("{name:?}"))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
 fn is_hidden(character: char) -> bool {
     let bidirectional = matches!(
         character,
@@ -273,6 +282,12 @@ mod tests {
     fn ordinary_text_passes_untouched() {
         let text = "Salat, Größe \"ok\"\n\t🌱 レタス";
         assert_eq!(escape(text), text);
+    }
+
+    #[test]
+    fn blank_names_become_visible() {
+        assert_eq!(visible("Leek 2 "), "Leek 2 ");
+        assert_eq!(visible(" \u{200b}"), "\" \\u{200b}\"");
     }
 
     #[test]

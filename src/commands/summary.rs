@@ -18,6 +18,7 @@ use crate::formats::{Format, detect};
 use crate::secret::brief;
 use crate::storage::Escapes;
 use crate::terminal;
+use crate::text;
 
 pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
     let zone = context.settings()?.time_zone.value;
@@ -235,7 +236,7 @@ fn alarm_cause(crop: &CropJudgement<'_>, fail_on: &[FailOn]) -> Option<String> {
     let name = if crop.name.is_empty() {
         "the group without a crop".to_owned()
     } else {
-        brief(crop.name)
+        brief(&text::visible(crop.name))
     };
     (!causes.is_empty()).then(|| format!("{name} {}", causes.join(", ")))
 }

@@ -296,7 +296,7 @@ fn words(reason: Reason, scan: &Scan) -> String {
             percent(target)
         ),
         Reason::UnusuallyLow(median) => {
-            format!("unusually low, its crop has {}", usual(median))
+            format!("unusually low, the median of its crop is {}", usual(median))
         }
         Reason::Warning if scan.usable_rate.is_none() && scan.germination_rate.is_none() => {
             "warning, no measurements".to_owned()

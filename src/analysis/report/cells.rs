@@ -95,7 +95,7 @@ pub(super) fn losses_chart(data: &ReportData, crops: &[&str]) -> Option<Chart> {
         aside: match left_out {
             0 => format!("{CELLS}{shown}"),
             _ => format!(
-                "{CELLS}{shown}; without {} with contradictory counts",
+                "{CELLS}{shown}; without {} with a share below 0 or above 100 %",
                 text::count(left_out, "batch", "batches")
             ),
         },

@@ -35,10 +35,8 @@ impl Chart {
 pub(super) fn crop_name(crop: &str) -> String {
     if crop.is_empty() {
         NO_CROP.to_owned()
-    } else if text::is_blank(crop) {
-        text::shortened(&format!("{crop:?}"))
     } else {
-        text::shortened(crop)
+        text::shortened(&text::visible(crop))
     }
 }
 
@@ -82,7 +80,8 @@ const NAME_WIDTH: f64 = 7.9;
 
 /// Writes the numbers of values that are drawn at the edge of a chart. Those that would overlap move away from the edge.
 pub(super) struct EdgeNumbers {
-    written: Vec<(f64, f64)>,
+    /// What a number must not cover: from, to and height.
+    taken: Vec<(f64, f64, f64)>,
     left: f64,
     right: f64,
 }
@@ -97,10 +96,15 @@ impl EdgeNumbers {
     /// `left` and `right` are the ends of the chart.
     pub(super) fn new(left: f64, right: f64) -> Self {
         Self {
-            written: Vec::new(),
+            taken: Vec::new(),
             left,
             right,
         }
+    }
+
+    /// Keeps the numbers off the mark at this place.
+    pub(super) fn avoid(&mut self, (x, y): (f64, f64)) {
+        self.taken.push((x - 4.0, x + 4.0, y));
     }
 
     /// Writes `value` beside its mark at `place`, or further up; down if `is_high`. Returns the height where it stands; `None` if
@@ -119,14 +123,15 @@ impl EdgeNumbers {
             (Anchor::Start, x + 8.0, 0.0)
         };
         let step = if is_high { 1.0 } else { -1.0 } * NUMBER_HEIGHT;
+        let end = start + NUMBER_WIDTH;
         let is_free = |y: &f64| {
-            !self.written.iter().any(|(other_x, other_y)| {
-                (other_x - start).abs() < NUMBER_WIDTH && (other_y - y).abs() < NUMBER_HEIGHT
+            !self.taken.iter().any(|(from, to, other)| {
+                *from < end && *to > start && (other - y).abs() < NUMBER_HEIGHT
             })
         };
         let mut heights = (0..MAX_MOVES).map(|moves| y + f64::from(moves) * step);
         let y = heights.find(is_free)?;
-        self.written.push((start, y));
+        self.taken.push((start, end, y));
         let number = tick_label((value * 10.0).round() / 10.0);
         svg.label("tick", (start + offset, y + 3.0), anchor, &number);
         Some(y)

@@ -61,7 +61,8 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
         ),
     };
     let scale = scale(&rates, &figures);
-    let is_below = rates.iter().any(|rate| to_f64(*rate) < scale.0);
+    let is_beyond = |rate: &&Decimal| !(scale.0..=scale.1).contains(&to_f64(**rate));
+    let beyond = rates.iter().filter(is_beyond).count() as u64;
     let svg = draw(&batches, &figures, scale, &words);
     let all = history.total().usable_rate.distribution.count();
     let (rows, links) = table(&batches, &figures);
@@ -75,7 +76,7 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
         } else {
             "%, in chronological order".to_owned()
         },
-        legend: legend([&low, &mean, &high], &since, &figures, outside, is_below),
+        legend: legend([&low, &mean, &high], &since, &figures, outside, beyond),
         svg,
         rows_caption: "As a table".to_owned(),
         head: vec!["batch", "created", "usable %", "limits"],
@@ -89,11 +90,11 @@ fn legend(
     since: &str,
     figures: &Control,
     outside: u64,
-    is_below: bool,
+    beyond: u64,
 ) -> Vec<(&'static str, String)> {
     let range = two_digits(figures.moving_range);
     let is_possible = |rate: Decimal| rate >= Decimal::ZERO && rate <= Decimal::ONE_HUNDRED;
-    let beyond = if is_possible(figures.low) && is_possible(figures.high) {
+    let not_drawn = if is_possible(figures.low) && is_possible(figures.high) {
         ""
     } else {
         "; one that no rate can reach is not drawn"
@@ -103,21 +104,24 @@ fn legend(
         (
             "limit",
             format!(
-                "limits {low} and {high}: the mean ± 2.66 times the average difference from batch to batch, {range}{beyond}"
+                "limits {low} and {high}: the mean ± 2.66 times the average difference from batch to batch, {range}{not_drawn}"
             ),
         ),
     ];
     if outside > 0 {
         let batches = text::count(outside, "batch", "batches");
-        let below = if is_below {
-            "; those at the lower edge are below the scale and have their number"
+        let mark = if beyond > 0 {
+            "diamond or orange triangle"
         } else {
-            ""
+            "diamond"
         };
-        legend.push((
-            "out",
-            format!("diamond: outside the limits, {batches}; look for a cause{below}"),
-        ));
+        let words = format!("{mark}: outside the limits, {batches}; look for a cause");
+        legend.push(("out", words));
+    }
+    if beyond > 0 {
+        let batches = text::count(beyond, "batch", "batches");
+        let words = format!("triangle with a number: beyond the scale, {batches}");
+        legend.push(("beyond", words));
     }
     legend
 }
@@ -194,18 +198,25 @@ fn draw(
     let points: Vec<(f64, f64)> = points.collect();
     svg.path("course", &points);
     let mut numbers = EdgeNumbers::new(LEFT, RIGHT);
-    for ((scan, rate), (x, y)) in batches.iter().zip(points) {
+    let mut beyond: Vec<((f64, f64), f64)> = Vec::new();
+    for ((scan, rate), point) in batches.iter().zip(points) {
         let (name, created) = (scan.name(), minute(scan.created));
         let tooltip = format!("{name}, {created}: usable {} %", two_digits(*rate));
-        if figures.excludes(*rate) {
-            svg.diamond("edge now", (x, y), &tooltip);
+        let value = to_f64(*rate);
+        let is_outside = figures.excludes(*rate);
+        if value < scale.0 || value > scale.1 {
+            let class = if is_outside { "beyond now" } else { "beyond" };
+            svg.triangle(class, point, value < scale.0, Some(&tooltip));
+            beyond.push((point, value));
+        } else if is_outside {
+            svg.diamond("edge now", point, &tooltip);
         } else {
-            svg.dot("mark", (x, y), 2.2, Some(&tooltip));
+            svg.dot("mark", point, 2.2, Some(&tooltip));
         }
-        let rate = to_f64(*rate);
-        if rate < scale.0 || rate > scale.1 {
-            numbers.write(&mut svg, (x, y), rate, rate > scale.1);
-        }
+        numbers.avoid(point);
+    }
+    for (point, value) in beyond {
+        numbers.write(&mut svg, point, value, value > scale.1);
     }
     svg.finish()
 }

@@ -109,7 +109,7 @@ impl Sink for ReportData {
 #[derive(Default)]
 pub(super) struct Losses {
     pub(super) batches: u64,
-    /// The number of batches left out because their counts are contradictory.
+    /// The number of batches left out because a share would be below 0 or above 100 %.
     pub(super) left_out: u64,
     cells: Decimal,
     germinated: Decimal,

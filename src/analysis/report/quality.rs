@@ -136,6 +136,13 @@ pub(super) struct QualityIssue {
     pub(super) examples: Vec<String>,
 }
 
+impl QualityIssue {
+    /// Returns whether there are more than the examples.
+    pub(super) fn has_more(&self) -> bool {
+        self.count > self.examples.len() as u64
+    }
+}
+
 impl Quality {
     /// Dates later than `now` are in the future. With `has_emails`, names may contain e-mail addresses.
     pub(super) fn new(now: i64, has_emails: bool) -> Self {

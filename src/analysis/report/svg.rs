@@ -178,6 +178,19 @@ impl Svg {
         self.area(class, &corners, Some(tooltip));
     }
 
+    /// Draws a triangle that points to `tip`, at the lower or upper edge: the value is beyond the scale.
+    pub(super) fn triangle(
+        &mut self,
+        class: &str,
+        tip: (f64, f64),
+        is_low: bool,
+        tooltip: Option<&str>,
+    ) {
+        let (x, y) = tip;
+        let inner = if is_low { y - 7.0 } else { y + 7.0 };
+        self.area(class, &[(x - 4.0, inner), (x + 4.0, inner), tip], tooltip);
+    }
+
     /// Makes what `draw` draws a link to `address`, which must be a checked web link.
     pub(super) fn link(&mut self, address: &str, draw: impl FnOnce(&mut Self)) {
         // Not in the tab order: there may be hundreds.

@@ -301,11 +301,9 @@ fn draw_medians(
         let (x, y) = point(entry);
         let is_below = spread.median < axis.from;
         if is_below || spread.median > axis.to {
-            // A triangle at the edge: the value is beyond the scale.
-            let inner = if is_below { y - 7.0 } else { y + 7.0 };
-            let corners = [(x - 4.0, inner), (x + 4.0, inner), (x, y)];
-            svg.area("below", &corners, tooltip.as_deref());
-            numbers.write(svg, (x, f64::midpoint(y, inner)), spread.median, !is_below);
+            svg.triangle("beyond", (x, y), is_below, tooltip.as_deref());
+            let middle = if is_below { y - 3.5 } else { y + 3.5 };
+            numbers.write(svg, (x, middle), spread.median, !is_below);
         } else {
             svg.dot(class, (x, y), radius, tooltip.as_deref());
             // The band is cut off at the edge.

@@ -41,7 +41,7 @@ pub(crate) struct Group {
     pub(crate) key: Key,
     /// Boxed, since lists of many groups are moved and sorted.
     pub(crate) figures: Box<Figures>,
-    /// Medians of the usable rate over time. Empty if no batch has one. A group of a day, week or month has
+    /// Medians of the usable rate over time. Empty if the time is not known. A group of a day, week or month has
     /// the time axis of that period; any other has that of the total.
     pub(crate) trend: Vec<Option<Decimal>>,
 }

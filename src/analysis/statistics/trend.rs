@@ -104,9 +104,9 @@ impl Trend {
 
     /// Returns the time axis that shows all values. `None` if there are none.
     pub(super) fn marks(&self) -> Option<Marks> {
-        let (first, _) = self.spans.first()?;
         Some(match self.time {
             TrendSpans::Growing(level) => {
+                let (first, _) = self.spans.first()?;
                 let together = ceiling(self.length(), MARKS);
                 Marks {
                     first: first * width(level),

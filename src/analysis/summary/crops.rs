@@ -13,7 +13,7 @@ use crate::analysis::statistics::{Decimal, Figures, KeyPart, Measurements, Step,
 use crate::analysis::{KnownSpan, Targets};
 use crate::batch::{Batch, COLUMNS, CROP_TYPE, FieldType, Timestamp, Values, Zone, is_number};
 use crate::formats::{CropName, CropRow, CropSummary};
-use crate::text::one_line;
+use crate::text::{one_line, visible};
 
 /// The maximum number of crops to list. Others share one row.
 const MAX_CROPS: usize = 1000;
@@ -79,7 +79,7 @@ impl CropFigures {
             let key = Some(name).filter(|name| !name.is_empty());
             let row = CropRow {
                 name: key.map_or(CropName::Absent, |name| {
-                    CropName::Named(one_line(name).into_owned())
+                    CropName::Named(one_line(&visible(name)).into_owned())
                 }),
                 ..row(figures, judged, zone)
             };

@@ -12,7 +12,7 @@ use crate::analysis::statistics::{By, Decimal, Group, GroupedFigures, two_digits
 use crate::batch::range::Range;
 use crate::formats::NO_CROP;
 use crate::terminal::{GAP, GridCell, push_row, push_styled, shorten};
-use crate::text::{self, join, one_line};
+use crate::text::{self, join, one_line, visible};
 
 /// The name of the last row.
 const TOTAL: &str = "total";
@@ -131,7 +131,8 @@ fn keys(grouped: &GroupedFigures) -> Vec<TableColumn> {
         };
         let rows = grouped.groups.iter().map(|group| {
             let name = group.key[index].name();
-            name.map_or_else(|| absent.to_owned(), |name| one_line(&name).into_owned())
+            let name = name.map(|name| one_line(&visible(&name)).into_owned());
+            name.unwrap_or_else(|| absent.to_owned())
         });
         let total = if index == 0 { TOTAL } else { "" };
         let cells = rows.chain([total.to_owned()]).collect();

@@ -125,7 +125,12 @@ fn unusually_low(tray: &Tray, usual: &Usual) -> Option<String> {
     let middle = usual.usable?;
     let below = middle - tray.usable?;
     let is_low = below > 3 * usual.deviation? && below >= POINT;
-    is_low.then(|| format!("unusually low, its crop has {} %", rounded(middle)))
+    is_low.then(|| {
+        format!(
+            "unusually low, the median of its crop is {} %",
+            rounded(middle)
+        )
+    })
 }
 
 fn warning(tray: &Tray) -> Option<String> {

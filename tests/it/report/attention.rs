@@ -32,7 +32,11 @@ fn only_batches_far_below_their_crop_are_listed() {
     // Median 90, median deviation 2: only 83.99 is more than three deviations below.
     let spread = ["86.00", "88.00", "90.00", "92.00", "94.00"];
     assert_eq!(attention_reason(&spread, "84.00"), None);
-    let low = |usual: &str| Some(format!("unusually low, its crop has {usual} %"));
+    let low = |usual: &str| {
+        Some(format!(
+            "unusually low, the median of its crop is {usual} %"
+        ))
+    };
     assert_eq!(attention_reason(&spread, "83.99"), low("90.00"));
     // If all rates are equal, the threshold is one point.
     let alike = ["90.00"; 5];
@@ -80,7 +84,10 @@ fn older_steps_and_other_crops_are_not_compared() {
     field.sow("Tomato", MONDAY - 4 * 7 * DAY, &["52.00"; 3]);
     for (rate, reason) in [
         ("51.01", None),
-        ("51.00", Some("unusually low, its crop has 52.00 %")),
+        (
+            "51.00",
+            Some("unusually low, the median of its crop is 52.00 %"),
+        ),
     ] {
         let mut field = field.clone();
         let html = page(&field.sow("Tomato", MADE, &[rate]).service(), &[]);

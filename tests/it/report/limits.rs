@@ -115,7 +115,11 @@ fn the_four_steps_before_count_and_no_others() {
 
 #[test]
 fn a_batch_is_low_beyond_three_deviations_and_from_a_point() {
-    let low = |usual: &str| Some(format!("unusually low, its crop has {usual} %"));
+    let low = |usual: &str| {
+        Some(format!(
+            "unusually low, the median of its crop is {usual} %"
+        ))
+    };
     let spread = ["79.00", "79.00", "80.00", "81.00", "81.00"];
     assert_eq!(reason("77.00", &spread), None);
     assert_eq!(reason("76.99", &spread), low("80.00"));
@@ -144,7 +148,7 @@ fn a_batch_has_failed_below_half_of_the_median() {
     let even = ["10.00", "80.00", "80.01", "99.00"];
     assert_eq!(
         reason("40.01", &even).as_deref(),
-        Some("unusually low, its crop has 80.01 %")
+        Some("unusually low, the median of its crop is 80.01 %")
     );
     let half = "less than half of its crop's usual 80.01 %";
     assert_eq!(reason("40.00", &even).as_deref(), Some(half));
@@ -159,7 +163,7 @@ fn a_batch_has_failed_below_half_of_the_median() {
     // With fewer than three values before, the whole range counts, with the batch itself: 80, 80 and 40.
     assert_eq!(
         reason("40.00", &["80.00"; 2]).as_deref(),
-        Some("unusually low, its crop has 80.00 %")
+        Some("unusually low, the median of its crop is 80.00 %")
     );
     assert_eq!(
         reason("39.99", &["80.00"; 2]).as_deref(),

@@ -119,7 +119,7 @@ fn contradictory_figures_are_findings() {
         let html = page(&nursery([sound("good", at), item]), &[]);
         let words: Vec<String> = words
             .iter()
-            .map(|words| format!("{words} such as lot x"))
+            .map(|words| format!("{words}: lot x"))
             .collect();
         assert_eq!(findings(&html), words, "{text}");
         // The finding is advice only: the batch still counts.
@@ -133,7 +133,7 @@ fn findings_have_a_count_and_name_the_first_three() {
     let html = page(&nursery(["d", "b", "e", "a", "c"].map(odd)), &[]);
     assert_eq!(
         findings(&html),
-        ["5 batches have no crop such as lot a, lot b, lot c"]
+        ["5 batches have no crop: for example lot a, lot b, lot c"]
     );
     assert!(html.contains("<em>no crop given</em>"));
     assert_eq!(facts(&html)["Crops"], "0");
@@ -146,7 +146,7 @@ fn measurements_below_zero_are_findings() {
     let zero = sound("c", MADE - DAY).with("avg_coefficient_of_variation", "\"0.00\"");
     let found = findings(&page(&nursery([size, variation, zero]), &[]));
     let expected =
-        "2 batches have a coefficient of variation or a seedling size below 0 such as lot a, lot b";
+        "2 batches have a coefficient of variation or a seedling size below 0: lot a, lot b";
     assert_eq!(found, [expected]);
 }
 
@@ -166,8 +166,8 @@ fn problems_with_received_batches_are_findings() {
     assert_eq!(
         findings(&html),
         [
-            "1 batch is missing some measurements such as lot c",
-            "1 batch has no valid date and is not in any week or month such as lot b",
+            "1 batch is missing some measurements: lot c",
+            "1 batch has no valid date and is not in any week or month: lot b",
             "1 batch arrived again with different content; the first version counts",
             "2 batches break the interface; values that cannot be read count as missing",
         ]

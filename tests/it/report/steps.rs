@@ -191,7 +191,7 @@ fn a_future_batch_does_not_become_the_newest_step() {
     );
     assert_eq!(
         findings(&html),
-        ["1 batch was created in the future such as lot late"]
+        ["1 batch was created in the future: lot late"]
     );
     let note = "1 batch is dated in later weeks, in the future, and not judged.";
     assert!(section(&html, "crops").contains(note));

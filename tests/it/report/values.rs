@@ -50,7 +50,7 @@ fn batches_left_out_of_figures_are_reported() {
     let at = MADE - DAY;
     let odd = sound("b", at).with("avg_usable_seedlings", "\"120.00\"");
     let html = page(&nursery([sound("a", at), odd]), &[]);
-    let cells = "without 1 batch with contradictory counts";
+    let cells = "without 1 batch with a share below 0 or above 100 %";
     assert!(html.contains(cells), "{html}");
     assert!(!html.contains("nothing left out"));
     let again = [sound("a", at), sound("a", at).with("comment", "\"again\"")];
@@ -245,11 +245,13 @@ fn a_page_about_one_crop_has_a_control_chart() {
         format!(
             "limits {low} and {high}: the mean ± 2.66 times the average difference from batch to batch, {range}"
         ),
-        "outside the limits, 1 batch; look for a cause; those at the lower edge are below the scale"
-            .to_owned(),
+        "diamond or orange triangle: outside the limits, 1 batch; look for a cause".to_owned(),
+        "triangle with a number: beyond the scale, 1 batch".to_owned(),
     ] {
         assert!(text.contains(&words), "{words}: {text}");
     }
+    assert_eq!(found.matches(r#"class="beyond now""#).count(), 1);
+    assert!(!found.contains(r#"class="edge now""#), "{found}");
     let table = rows(&found);
     assert_eq!(table.len(), 13);
     assert_eq!(

@@ -197,25 +197,19 @@ fn row(
         .iter()
         .filter_map(|batch| Some((created(batch).timestamp(), hundredths(batch, FIELDS[1].1)?)))
         .collect();
-    let shown = marks.iter().map(|(from, past)| {
-        let within: Vec<i64> = rates
-            .iter()
-            .filter(|(second, _)| (*from..*past).contains(second))
-            .map(|(_, rate)| *rate)
-            .collect();
-        number(quartile(&within, 2).map(|quarters| rounded(quarters, 4)))
-    });
-    let shown = if rates.is_empty() && keys.iter().any(|(by, _)| is_time(by)) {
-        Vec::new()
-    } else {
-        shown.collect()
-    };
+    let shown: Vec<String> = marks
+        .iter()
+        .map(|(from, past)| {
+            let within: Vec<i64> = rates
+                .iter()
+                .filter(|(second, _)| (*from..*past).contains(second))
+                .map(|(_, rate)| *rate)
+                .collect();
+            number(quartile(&within, 2).map(|quarters| rounded(quarters, 4)))
+        })
+        .collect();
     write!(line, ",\"sparkline\":[{}]{verdict}}}", shown.join(",")).unwrap();
     line
-}
-
-fn is_time(by: &str) -> bool {
-    ["day", "week", "month"].contains(&by)
 }
 
 /// The sort key of a group: whether the name is absent, the name in lower case, the name.
