@@ -12,6 +12,7 @@ use crate::batch::{
     ALL_COLUMNS, BATCH_ID, COLUMNS, FieldType, Timestamp, columns_of_bits, is_number, is_whole,
 };
 use crate::error::{Failure, Kind};
+use crate::formats::csv;
 use crate::formats::record::{FileInfo, Record, RecordPlace, Schema};
 
 /// The most identifiers that are listed; the others are only counted.
@@ -270,9 +271,11 @@ fn flaw(kind: FieldType, nullable: bool, text: Option<&str>) -> Option<&'static 
     };
     match kind {
         FieldType::Text => None,
-        FieldType::Date => Timestamp::parse(text)
-            .is_none()
-            .then_some("not a date in UTC"),
+        FieldType::Date if Timestamp::parse(text).is_some() => None,
+        FieldType::Date if csv::is_excel_date(text) => Some(
+            "a date as `--excel` writes it, but the file has no byte order mark or no CRLF line ends",
+        ),
+        FieldType::Date => Some("not a date in UTC"),
         FieldType::Integer if text.parse::<i64>().is_ok() => None,
         FieldType::Integer if is_whole(text) => Some("too large"),
         FieldType::Integer => Some("not a whole number"),
@@ -308,6 +311,11 @@ mod tests {
         }
         assert_eq!(flaw(FieldType::Date, false, None), Some("missing"));
         assert_eq!(flaw(FieldType::Text, false, None), None);
+        let date = flaw(FieldType::Date, false, Some("2026-05-01 06:00:00"));
+        assert!(
+            date.is_some_and(|flaw| flaw.contains("`--excel`")),
+            "{date:?}"
+        );
         let huge = flaw(FieldType::Integer, false, Some("9223372036854775808"));
         assert_eq!(huge, Some("too large"));
     }

@@ -67,6 +67,8 @@ struct SourceFile {
     /// Removes a temporary copy of an object when dropped.
     _scratch: Option<TempFile>,
     digest: Option<FileDigest>,
+    /// Whether it was warned of a name that says something else.
+    has_warned: bool,
 }
 
 enum Input {
@@ -221,6 +223,7 @@ impl RecordSource {
             path: Some(path.to_owned()),
             _scratch: scratch,
             digest: None,
+            has_warned: false,
         };
         Ok(Self::new(name, SourceKind::File(file)))
     }
@@ -245,6 +248,7 @@ impl RecordSource {
             path: None,
             _scratch: None,
             digest: None,
+            has_warned: false,
         };
         Ok(Self::new(name, SourceKind::File(file)))
     }
@@ -352,10 +356,19 @@ impl SourceFile {
         if head.starts_with(detect::ZIP) {
             return workbook::read(BufReader::new(self.input.rewound()?), each);
         }
-        if let Some(path) = path {
+        // A file may be read several times.
+        let warned = path.filter(|_| !self.has_warned);
+        if let Some(path) = warned {
             detect::warn_of_compression(path, &head);
         }
-        let info = read_text(&head, &mut bytes, path, layout, each)?;
+        let (format, info) = read_text(&head, &mut bytes, extension.as_deref(), layout, each)?;
+        if let Some(path) = warned
+            && extension.as_deref() == Some("json")
+            && format == DetectedFormat::Lines
+        {
+            detect::warn_of_lines(path);
+        }
+        self.has_warned = true;
         self.digest = bytes.finish()?.or(self.digest.take());
         Ok(info)
     }
@@ -365,10 +378,10 @@ impl SourceFile {
 fn read_text(
     head: &[u8],
     rest: &mut dyn Read,
-    path: Option<&Path>,
+    extension: Option<&str>,
     layout: Option<&[usize]>,
     each: &mut RecordHandler<'_>,
-) -> Result<FileInfo, ReadError> {
+) -> Result<(DetectedFormat, FileInfo), ReadError> {
     let bytes = head.chain(rest);
     let mut unpacked: Box<dyn Read + '_> = match detect::compression(head) {
         Compression::None => Box::new(bytes),
@@ -376,22 +389,15 @@ fn read_text(
         Compression::Zstd => Box::new(zstd::Decoder::new(bytes)?),
     };
     let head = peek(&mut unpacked)?;
-    let extension = path.and_then(detect::extension);
-    let format = detect::format(extension.as_deref(), &head)?;
+    let format = detect::format(extension, &head)?;
     let bytes = head.chain(unpacked);
-    let read = match format {
+    let info = match format {
         DetectedFormat::Array => json::read(bytes, split::Shape::Flat, false, each),
         DetectedFormat::Lines => json::read(bytes, split::Shape::Lines, false, each),
         DetectedFormat::Singer => json::read(bytes, split::Shape::Lines, true, each),
         DetectedFormat::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
     }?;
-    if let Some(path) = path
-        && extension.as_deref() == Some("json")
-        && format == DetectedFormat::Lines
-    {
-        detect::warn_of_lines(path);
-    }
-    Ok(read)
+    Ok((format, info))
 }
 
 impl LakeReader {

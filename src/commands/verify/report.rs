@@ -249,7 +249,7 @@ impl VerifyReport {
             && manifest.same_bytes == Some(false)
         {
             terminal::note(&format!(
-                "the batches match the manifest {}, but the bytes do not: it lists another file",
+                "the batches match the manifest {}; it was written for a file with other bytes",
                 manifest.name
             ));
         }
@@ -356,17 +356,27 @@ impl VerifyReport {
         let same_digest = manifest.digest.as_ref() == Some(&self.this.digest);
         let files = manifest.files.as_ref();
         let has_other_files = files.is_some_and(|files| !files.is_equal());
+        let other_fields = "was it exported with other `--fields`?";
         let fields = [
-            ("it has more fields", verify::briefly(&manifest.more)),
-            ("it is missing fields", verify::briefly(&manifest.fewer)),
-            ("it has unknown columns", brief_list(&manifest.foreign)),
-        ];
-        let mut fields = fields.iter().filter(|(_, names)| !names.is_empty());
-        let (why, hint) = match (manifest.batches, fields.next()) {
-            (_, Some((what, names))) => (
-                format!("{what}: {names}"),
-                "was it exported with other `--fields`?",
+            (
+                "it has more fields",
+                verify::briefly(&manifest.more),
+                other_fields,
             ),
+            (
+                "it is missing fields",
+                verify::briefly(&manifest.fewer),
+                other_fields,
+            ),
+            (
+                "it has unknown columns",
+                brief_list(&manifest.foreign),
+                "remove them, or export it again",
+            ),
+        ];
+        let mut fields = fields.iter().filter(|(_, names, _)| !names.is_empty());
+        let (why, hint) = match (manifest.batches, fields.next()) {
+            (_, Some((what, names, hint))) => (format!("{what}: {names}"), *hint),
             _ if has_other_files => (
                 "its files are not those in the manifest".to_owned(),
                 match files {

@@ -67,7 +67,10 @@ pub(super) fn note_unknown_columns(name: &str, columns: &[String]) {
 }
 
 pub(super) fn brief_list(names: &[String]) -> String {
-    text::join(names.iter().map(|name| secret::brief(name)), ", ")
+    text::join(
+        names.iter().map(|name| secret::brief(&text::visible(name))),
+        ", ",
+    )
 }
 
 /// Warns of oddities in a file that are not a reason to refuse it.

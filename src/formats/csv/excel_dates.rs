@@ -36,10 +36,15 @@ pub(super) fn from_excel(text: &str) -> Option<String> {
     Timestamp::parse(&date).map(|_| date)
 }
 
+/// Returns whether `text` is a date as [`to_excel`] writes it.
+pub(crate) fn is_excel_date(text: &str) -> bool {
+    from_excel(text).is_some()
+}
+
 /// Returns whether a text that is not a date looks like one for Excel, with any number of apostrophes before it. It gets
 /// another apostrophe, so that readers can tell it from a date.
 pub(super) fn looks_like_one(text: &str) -> bool {
-    from_excel(text.trim_start_matches('\'')).is_some()
+    is_excel_date(text.trim_start_matches('\''))
 }
 
 #[cfg(test)]

@@ -13,4 +13,5 @@ mod lines;
 pub(crate) mod read;
 
 pub(crate) use dialect::CsvOptions;
+pub(crate) use excel_dates::is_excel_date;
 pub(crate) use read::read;

@@ -74,6 +74,11 @@ fn lines_in_a_file_that_is_an_array_by_its_name_draw_a_warning() {
     let ended = verify(&[&renamed]);
     assert_equal(&ended, "lines");
     assert!(ended.stderr.contains(words), "{ended:?}");
+    // Once, even if the file is read twice.
+    let whole = folder.export(&server, "whole.csv", &[]);
+    let ended = verify(&[&renamed, "--against", &whole, "--fields", "batch_id"]);
+    assert_equal(&ended, "lines against");
+    assert_eq!(ended.stderr.matches(words).count(), 1, "{ended:?}");
     let array = verify(&[&folder.export(&server, "a.json", &[])]);
     assert!(!array.stderr.contains(words), "{array:?}");
     let singer = folder.export(&server, "s.json", &["-f", "singer"]);
