@@ -115,6 +115,8 @@ fn suggestion(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::batch::range::{LAST_SECOND, written};
     use proptest::prelude::*;
@@ -142,20 +144,21 @@ mod tests {
         let offset = |second| zone.local(second) - second;
         let (mut second, end) = (at("1840-01-01T00:00:00Z"), at("2101-01-01T00:00:00Z"));
         let mut changes = Vec::new();
+        let mut old = offset(second);
         while second < end {
             let (mut before, mut after) = (second, second + STEP);
-            while after - before > 1 && offset(before) != offset(after) {
-                let middle = before + (after - before) / 2;
-                if offset(middle) == offset(before) {
-                    before = middle;
-                } else {
-                    after = middle;
+            let mut new = offset(after);
+            if new != old {
+                while after - before > 1 {
+                    let middle = i64::midpoint(before, after);
+                    match offset(middle) {
+                        same if same == old => before = middle,
+                        other => (after, new) = (middle, other),
+                    }
                 }
-            }
-            if offset(before) != offset(after) {
                 changes.push(after);
             }
-            second = after;
+            (second, old) = (after, new);
         }
         changes
     }
@@ -327,9 +330,14 @@ mod tests {
 
     #[test]
     fn every_change_of_every_zone_is_met() {
+        // Most changes are those of many zones.
+        let mut met = HashSet::new();
         for zone in zones() {
             for change in changes(zone) {
                 let (before, after) = (zone.local(change - 1), zone.local(change));
+                if !met.insert((change, before, after)) {
+                    continue;
+                }
                 for local in [before, after] {
                     for nearby in [-1, 0, 1] {
                         check(zone, local + nearby);

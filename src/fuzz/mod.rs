@@ -97,13 +97,13 @@ mod tests {
     }
 
     targets! {
-        split: 3000,
-        batch: 5000,
-        date: 8000,
-        condition: 20_000,
-        template: 5000,
-        csv: 200,
-        xlsx: 1000,
-        parquet: 5000,
+        split: 1500,
+        batch: 2500,
+        date: 4000,
+        condition: 10_000,
+        template: 2500,
+        csv: 100,
+        xlsx: 500,
+        parquet: 2500,
     }
 }

@@ -158,13 +158,13 @@ fn tokens_with_limited_uses_are_renewed() {
 #[test]
 fn a_token_accepted_for_a_truncated_response_may_be_used_up_again() {
     // Each token is accepted once, and then the response is cut: no token is refused twice in a row.
-    for fault in ["truncate:0.5", "reset:0.5"] {
+    in_parallel(&["truncate:0.5", "reset:0.5"], |fault| {
         assert_whole(
             &["--page-size", "10"],
             &["token-uses:1", fault],
             &MANY_RETRIES,
         );
-    }
+    });
 }
 
 #[test]

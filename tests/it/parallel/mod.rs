@@ -16,7 +16,7 @@ use crate::export::{
 };
 use crate::fake::readings::Readings;
 use crate::files::{self};
-use crate::harness::{Output, Server, export};
+use crate::harness::{Output, Server, export, in_parallel};
 
 /// Numbers of workers that must give the same result.
 const WORKER_COUNTS: [&str; 5] = ["1", "2", "4", "8", "16"];
@@ -200,13 +200,14 @@ fn faults_cause_no_missing_or_duplicate_batches() {
 
 #[test]
 fn short_lived_tokens_are_renewed_for_all_workers() {
-    for faults in [&["latency:60ms"][..], &["latency:60ms", "expires-in"]] {
+    let cases = [&["latency:60ms"][..], &["latency:60ms", "expires-in"]];
+    in_parallel(&cases, |faults| {
         let options = ["--batches", "800", "--page-size", "10", "--token-ttl", "1s"];
         let server = with(&options, faults);
         let ended = export(&server, &["-f", "ndjson", "-v", "--parallel", "4"]);
         assert_same(&ended, &texts(&server, ""), &format!("{faults:?}"));
         assert!(ended.stderr.contains("requesting a new token"), "{ended:?}");
-    }
+    });
 }
 
 // Concurrent requests.
@@ -234,7 +235,7 @@ fn a_busy_service_gets_fewer_concurrent_requests() {
 
 #[test]
 fn there_are_never_more_concurrent_requests_than_allowed() {
-    for workers in ["1", "2", "5", "16"] {
+    in_parallel(&["1", "2", "5", "16"], |workers| {
         let busy = format!("busy:{workers}");
         for faults in [
             &["latency:20ms"][..],
@@ -248,7 +249,7 @@ fn there_are_never_more_concurrent_requests_than_allowed() {
             assert!(asked >= 30);
             assert_eq!(refused, 0, "{workers} {faults:?}");
         }
-    }
+    });
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn year(batches: i64, crops: i64, link: &str) -> Vec<String> {
 fn a_year_of_a_large_nursery_stays_below_one_mebibyte() {
     let link =
         "https://analysis.example/sessions/2026/some-long-path/0123456789abcdef0123456789abcdef/";
-    for (batches, crops) in [(50_000, 16), (6_000, 300)] {
+    for (batches, crops) in [(25_000, 16), (3_000, 300)] {
         let service = ready(&year(batches, crops, link));
         let html = page(&service, &[]);
         assert_self_contained(&html);

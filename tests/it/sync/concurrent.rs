@@ -14,7 +14,7 @@ use crate::export::with;
 use crate::fake::live::{DAY, LiveService, now};
 use crate::fake::{Batch, date, second};
 use crate::files::SLOW;
-use crate::harness::{LIMIT, Output, Server, trayscan};
+use crate::harness::{LIMIT, Output, Server, in_parallel, trayscan};
 use crate::verify::{assert_equal, verify_with};
 
 #[test]
@@ -47,11 +47,11 @@ fn a_second_run_exits_immediately_and_names_the_first() {
 
 #[test]
 fn an_archive_that_is_moved_or_removed_while_it_is_written_is_said_to_be() {
-    let server = with(
-        &["--batches", "100", "--page-size", "5"],
-        &["latency:100ms"],
-    );
-    for is_moved in [false, true] {
+    in_parallel(&[false, true], |&is_moved| {
+        let server = with(
+            &["--batches", "100", "--page-size", "5"],
+            &["latency:100ms"],
+        );
         let shelf = ArchiveFile::new();
         let first = shelf
             .command(&server, &["--parallel", "1"])
@@ -68,7 +68,7 @@ fn an_archive_that_is_moved_or_removed_while_it_is_written_is_said_to_be() {
             ended.stderr.contains("moved or removed the archive"),
             "{ended:?}"
         );
-    }
+    });
 }
 
 #[test]

@@ -14,7 +14,8 @@ fn gaps(asked: &[Received]) -> Vec<Duration> {
 
 #[test]
 fn retry_after_in_seconds_is_the_minimum_delay() {
-    for (status, auth) in [(429, false), (503, false), (500, false), (429, true)] {
+    let cases = [(429, false), (503, false), (500, false), (429, true)];
+    in_parallel(&cases, |&(status, auth)| {
         let busy = Answer::error(status, "busy").header("Retry-After", "1");
         let (auth, batches, end) = if auth {
             (vec![busy, token()], vec![one_page()], "/auth")
@@ -28,7 +29,7 @@ fn retry_after_in_seconds_is_the_minimum_delay() {
             matches!(gaps[..], [gap] if gap >= Duration::from_millis(990)),
             "{gaps:?}"
         );
-    }
+    });
 }
 
 #[test]
