@@ -310,6 +310,7 @@ impl Sync<'_> {
 
     /// Fetches `ranges`. If a window breaks the interface, the others are fetched anyway.
     async fn ranges(&mut self, ranges: VecDeque<Range>) -> Result<(), Failure> {
+        let before = self.coverage.clone();
         let mut search = Search::new(self.stats, &self.coverage);
         let mut ended = self.search(&mut search, ranges).await;
         if search.has_only_gaps() {
@@ -318,7 +319,21 @@ impl Sync<'_> {
             ended = ended.and(self.broken.take().map_or(Ok(()), Err));
         }
         search.print_gaps();
+        if search.has_failed_without_dates && search.gaps.is_empty() && ended.is_ok() {
+            log::info!("no part of all dates breaks the interface; fetching them at once again");
+            ended = self.all_dates().await;
+            if ended.is_err() {
+                self.coverage = before;
+            }
+        }
         ended
+    }
+
+    /// Fetches everything without dates: a batch that has no date for the service is in no window.
+    async fn all_dates(&mut self) -> Result<(), Failure> {
+        self.pages = self.pages.for_range(Range::default());
+        let before = self.coverage.clone();
+        self.range(&before).await
     }
 
     async fn search(
@@ -343,6 +358,7 @@ impl Sync<'_> {
                 return Err(self.broken.take().unwrap_or(failure));
             }
             let window = self.pages.failed().unwrap_or(range);
+            search.has_failed_without_dates |= window == Range::default();
             let mut done = Coverage::default();
             done.add(&window, i64::MAX);
             for fetched in windows {
@@ -619,6 +635,8 @@ struct Search<'a> {
     first: Option<u64>,
     /// The gaps and the coverage then.
     last_good: (Vec<String>, Coverage),
+    /// Whether a request without dates broke the interface.
+    has_failed_without_dates: bool,
 }
 
 impl<'a> Search<'a> {
@@ -630,6 +648,7 @@ impl<'a> Search<'a> {
             requests: stats.requests.get(),
             first: None,
             last_good: (Vec::new(), coverage.clone()),
+            has_failed_without_dates: false,
         }
     }
 

@@ -197,6 +197,55 @@ fn an_invalid_batch_on_the_first_or_last_page_does_not_block_others() {
 }
 
 #[test]
+fn an_invalid_batch_that_no_dates_return_fails_the_run() {
+    let nursery = a_year();
+    nursery.state().edit("a0000", "comment", "\"valid\"");
+    for id in ["a0000", "a0001"] {
+        nursery.state().items.get_mut(id).unwrap().compared = None;
+    }
+    let shelf = ArchiveFile::new();
+    shelf.complete(&nursery, &["--full"]);
+    let whole = nursery.state().texts();
+    shelf.assert_holds(&whole, "before");
+    let covered = shelf.status()["covered"].clone();
+    // One valid and one invalid batch that only requests without dates return.
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        nursery.state().order = order;
+        nursery.state().edit("a0001", "batch_name", "null");
+        for workers in ["1", "4"] {
+            let ended = shelf.sync(&nursery, &["--full", "--parallel", workers]);
+            assert_eq!(ended.code, Some(7), "{ended:?}");
+            assert!(
+                ended.stderr.contains("(`a0001`): `batch_name`"),
+                "{ended:?}"
+            );
+            assert_eq!(shelf.status()["vanished"], 0);
+            assert_eq!(shelf.received(), whole, "nothing is lost");
+            if order == Order::NewestFirst {
+                // It is not on the first page, and windows lack it.
+                continue;
+            }
+            let new = ArchiveFile::new();
+            for _ in 0..2 {
+                let flags = ["--parallel", workers];
+                let ended = new.sync(&nursery, &[&flags[..], &["-v"]].concat());
+                assert_eq!(ended.code, Some(7), "{order:?} {workers}: {}", ended.stderr);
+            }
+            assert!(new.received().len() >= 298);
+        }
+        nursery
+            .state()
+            .items
+            .get_mut("a0001")
+            .unwrap()
+            .set("batch_name", "\"a0001\"");
+    }
+    assert_eq!(shelf.status()["covered"][0]["from"], covered[0]["from"]);
+    shelf.complete(&nursery, &["--full"]);
+    shelf.assert_holds(&nursery.state().texts(), "mended");
+}
+
+#[test]
 fn an_invalid_batch_in_a_covered_range_is_a_gap() {
     let nursery = a_year();
     let shelf = ArchiveFile::new();
