@@ -52,6 +52,8 @@ pub(crate) struct WriterReport {
     pub(crate) hidden_columns: usize,
     /// Text cells with visible escapes for characters that the format cannot store.
     pub(crate) escaped_cells: u64,
+    /// Dates that are written as text, because a cell cannot store them.
+    pub(crate) text_dates: u64,
     /// What readers of a partitioned export need to know.
     pub(crate) partition_warnings: Vec<String>,
     /// How many rows of the table were inserted, updated or left unchanged.
@@ -62,6 +64,7 @@ impl WriterReport {
     pub(crate) fn add(&mut self, more: Self) {
         self.formula_cells += more.formula_cells;
         self.escaped_cells += more.escaped_cells;
+        self.text_dates += more.text_dates;
         self.hidden_columns = self.hidden_columns.max(more.hidden_columns);
         for field in more.left_out {
             if self.left_out.len() <= LEFT_OUT_LIMIT && !self.left_out.contains(&field) {

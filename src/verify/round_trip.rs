@@ -349,7 +349,7 @@ fn errors_name_their_position() {
             b"[{\"batch_id\":\"a\"}]]",
             "batch 2: it is not valid JSON: unexpected `]`",
         ),
-        ("a.json", b" ", "it has no content"),
+        ("a.json", b" ", "it ends before its first batch is complete"),
         ("a.json", b"", "it has no bytes: it is damaged or cut short"),
         ("a.json", b"<html>", "batch 1: it is not a JSON array"),
         (
@@ -381,7 +381,7 @@ fn errors_name_their_position() {
         (
             "a.ndjson",
             b"{\"batch_id\":\"a\"} {\"batch_id\":\"b\"}\n",
-            "2 JSON objects are on 1 lines",
+            "2 JSON objects are on 1 line",
         ),
         (
             "a.ndjson",

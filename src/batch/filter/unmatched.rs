@@ -7,7 +7,7 @@ use super::condition::{Condition, Test};
 use super::wanted::Wanted;
 use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::secret::brief;
-use crate::text::thousands;
+use crate::text::{count, thousands};
 
 /// How many values to name for each condition.
 const NAMED: usize = 3;
@@ -102,11 +102,8 @@ impl Unmatched {
         let results = || self.results.iter().zip(written);
         let values: Vec<String> = if self.results.iter().all(|result| result.holds > 0) {
             let alone = |(result, written): (&ConditionResult, &String)| {
-                format!(
-                    "{} of them match `{}`",
-                    thousands(result.holds),
-                    brief(written)
-                )
+                let matches = count(result.holds, "of them matches", "of them match");
+                format!("{matches} `{}`", brief(written))
             };
             results().map(alone).collect()
         } else {
@@ -462,7 +459,7 @@ mod tests {
                 &values
             ),
             "none of the 3 batches matches all `--where` conditions; 2 of them match `crop_type=Leek`; 1 of \
-             them match `crop_type=Tomato`"
+             them matches `crop_type=Tomato`"
         );
     }
 

@@ -127,7 +127,13 @@ pub(super) fn format_notes(report: &WriterReport) -> Vec<String> {
         let columns = count(columns, "more column does", "more columns do");
         format!("{columns} not fit; choose columns with `--fields`, or write a file with `-o`")
     });
-    formulas.into_iter().chain(hidden).collect()
+    let dates = (report.text_dates > 0).then(|| {
+        let it = if report.text_dates == 1 { "it" } else { "them" };
+        let dates = count(report.text_dates, "date is", "dates are");
+        format!("{dates} written as text: a spreadsheet cannot store {it} exactly")
+    });
+    let notes = formulas.into_iter().chain(hidden);
+    notes.chain(dates).collect()
 }
 
 #[cfg(test)]

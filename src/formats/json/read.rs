@@ -10,6 +10,7 @@ use crate::batch::json::split::{self, Item, Splitter};
 use crate::batch::json::{Flaw, Shape};
 use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::formats::singer::read::SingerStream;
+use crate::text;
 
 /// Bytes read at a time.
 const SIZE: usize = 256 * 1024;
@@ -157,7 +158,7 @@ impl Receiver<'_, '_> {
         let place = RecordPlace::Batch(self.count + 1);
         match error {
             split::ParseError::Cut if self.count == 0 => {
-                ReadError::broken(None, "it has no content", hint)
+                ReadError::broken(None, "it ends before its first batch is complete", hint)
             }
             split::ParseError::Cut => {
                 ReadError::broken(place, "the file ends in the middle of its JSON", hint)
@@ -223,7 +224,8 @@ impl Lines {
             self.end()?;
         }
         if self.ended < objects {
-            let why = format!("{objects} JSON objects are on {} lines", self.ended);
+            let lines = text::count(self.ended, "line", "lines");
+            let why = format!("{objects} JSON objects are on {lines}");
             let hint = "each object must be on its own line: export it again";
             return Err(ReadError::broken(None, why, hint));
         }

@@ -67,6 +67,7 @@ pub(crate) struct Xlsx {
     /// Links that were written as text, because their sheet has too many.
     plain_links: u32,
     escaped_cells: u64,
+    text_dates: u64,
     left_out: LeftOut,
 }
 
@@ -96,6 +97,7 @@ impl Xlsx {
             limits: (ROWS, LINKS),
             plain_links: 0,
             escaped_cells: 0,
+            text_dates: 0,
             left_out: LeftOut::default(),
         };
         new.add_header()?;
@@ -210,6 +212,8 @@ impl BatchWriter for Xlsx {
             {
                 self.plain_links += 1;
                 cell = Cell::Text(std::mem::take(text));
+            } else if matches!(cell, Cell::Text(_)) && COLUMNS[column].kind == FieldType::Date {
+                self.text_dates += 1;
             }
             let added = self.sheet.add(place, &cell);
             added.map_err(|error| self.output.failure(error))?;
@@ -223,6 +227,7 @@ impl BatchWriter for Xlsx {
     fn finish(mut self: Box<Self>, outcome: &ExportOutcome<'_>) -> Finished {
         let report = WriterReport {
             escaped_cells: self.escaped_cells,
+            text_dates: self.text_dates,
             left_out: std::mem::take(&mut self.left_out).names(),
             ..WriterReport::default()
         };

@@ -44,6 +44,24 @@ fn cells_have_the_types_of_their_fields() {
 }
 
 #[test]
+fn a_date_that_no_cell_can_store_is_text_with_a_note() {
+    let exact = "2026-05-01T06:00:00.123456789Z";
+    let dates = [exact, "1899-12-31T00:00:00Z", "2026-05-01T06:00:00.125Z"];
+    let dates = dates.map(|date| [("batch_creation_date", format!("\"{date}\""))]);
+    let batches = dates
+        .each_ref()
+        .map(|fields| fields.each_ref().map(|(name, json)| (*name, json.as_str())));
+    let batches = batches.each_ref().map(|fields| &fields[..]);
+    let book = Book::of(&batches, &[]);
+    assert_eq!(
+        book.cell(1, "batch_creation_date"),
+        Data::String(exact.to_owned())
+    );
+    let note = "note: 2 dates are written as text";
+    assert!(book.ended.stderr.contains(note), "{:?}", book.ended);
+}
+
+#[test]
 fn no_text_becomes_a_formula() {
     let texts = [
         "=1+1",
