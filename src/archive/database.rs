@@ -16,7 +16,7 @@ use super::schema;
 use crate::batch::range::{Range, written};
 use crate::batch::whole_second;
 use crate::error::{Failure, Kind};
-use crate::storage::sqlite::{connect, failure, has_archive_id};
+use crate::storage::sqlite::{MAGIC, connect, failure, has_archive_id};
 use crate::terminal;
 
 /// How long to wait for other programs that use the file: readers finish quickly.
@@ -469,7 +469,7 @@ fn inspect(path: &Path, file: &mut File) -> Result<bool, Failure> {
     if head.is_empty() {
         return Ok(false);
     }
-    if head.len() < 100 || !head.starts_with(b"SQLite format 3\0") {
+    if head.len() < 100 || !head.starts_with(MAGIC) {
         return Err(no_archive(path, "it is not an SQLite database"));
     }
     if !has_archive_id(&head) {

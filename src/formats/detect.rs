@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::record::ReadError;
-use crate::storage::Compression;
+use crate::storage::{Compression, sqlite};
 use crate::text::one_line;
 
 /// A text format that can be read.
@@ -24,8 +24,7 @@ const TEXTS: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
 
 const FORMATS: &str = "these can be verified: json, ndjson, csv, tsv and singer (also as .gz or .zst), xlsx, parquet, sqlite, and archives";
 
-/// The first bytes of a SQLite file, of a Parquet file, and of a zip archive such as a spreadsheet.
-pub(crate) const DATABASE: &[u8] = b"SQLite format 3\0";
+/// The first bytes of a Parquet file, and of a zip archive such as a spreadsheet.
 pub(crate) const PARQUET: &[u8] = b"PAR1";
 pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
 
@@ -33,7 +32,11 @@ pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
 /// file may be just that.
 pub(crate) fn check_name(extension: Option<&str>, head: &[u8]) -> Result<(), ReadError> {
     const FORMATS: [(&str, &[&str], &[u8]); 3] = [
-        ("a SQLite database", &["sqlite", "sqlite3", "db"], DATABASE),
+        (
+            "a SQLite database",
+            &["sqlite", "sqlite3", "db"],
+            sqlite::MAGIC,
+        ),
         ("a Parquet file", &["parquet"], PARQUET),
         ("a spreadsheet", &["xlsx"], ZIP),
     ];

@@ -13,6 +13,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
 use crate::error::{Failure, Kind};
 use crate::text;
 
+/// The first bytes of a database.
+pub(crate) const MAGIC: &[u8] = b"SQLite format 3\0";
 /// The application ID in the header of an archive: "tray".
 pub(crate) const ARCHIVE_ID: u32 = 0x7472_6179;
 
@@ -23,9 +25,9 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     read.is_ok() && has_archive_id(&head)
 }
 
-/// Returns whether a database that starts with `head` is an archive.
+/// Returns whether a file that starts with `head` is a database and an archive. Text may have the ID in the same place.
 pub(crate) fn has_archive_id(head: &[u8]) -> bool {
-    head.get(68..72) == Some(&ARCHIVE_ID.to_be_bytes()[..])
+    head.starts_with(MAGIC) && head.get(68..72) == Some(&ARCHIVE_ID.to_be_bytes()[..])
 }
 
 /// Opens the file at `path` literally: SQLite would interpret names such as `:memory:` or `file:x?mode=ro`.

@@ -221,7 +221,7 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
 mod tests {
     use tempfile::TempDir;
 
-    use super::super::sqlite::ARCHIVE_ID;
+    use super::super::sqlite::{ARCHIVE_ID, MAGIC};
     use super::*;
 
     fn open(path: &Path, no_clobber: bool) -> Result<OutputTarget, Failure> {
@@ -269,13 +269,18 @@ mod tests {
     fn an_archive_is_not_overwritten() {
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("a");
-        let header = [&[0; 68][..], &ARCHIVE_ID.to_be_bytes()].concat();
+        let id = ARCHIVE_ID.to_be_bytes();
+        let header = [MAGIC, &[0; 68 - MAGIC.len()], &id].concat();
         fs::write(&path, header).expect("a file");
         for no_clobber in [false, true] {
             let (message, _) = refusal(&path, no_clobber);
             let expected = "is an archive of `trayscan sync` and must not be overwritten";
             assert!(message.ends_with(expected), "{message}");
         }
+        // Text may have the same letters there.
+        let text = format!("{}tray 5\n", "a".repeat(68));
+        fs::write(&path, text).expect("a file");
+        assert!(matches!(Found::at(&path, "a", false), Ok(Found::File(_))));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordP
 use crate::formats::{csv, json, parquet, sqlite};
 use crate::postgres::{TableAddress, TableReader};
 use crate::storage::cloud::{self, ObjectAddress};
-use crate::storage::sqlite::{has_archive_id, is_damage};
+use crate::storage::sqlite::{MAGIC, has_archive_id, is_damage};
 use crate::storage::temp_file::TempFile;
 use crate::storage::{Compression, Storage, is_table};
 use crate::text;
@@ -338,7 +338,7 @@ impl SourceFile {
             return Err(ReadError::cut_short("it has no bytes"));
         }
         detect::check_name(extension.as_deref(), &head)?;
-        if head.starts_with(detect::DATABASE) {
+        if head.starts_with(MAGIC) {
             let Some(path) = path else {
                 let why = "is a database, which cannot be read from a pipe";
                 return Err(ReadError::foreign(why, "pass the name of the file"));
