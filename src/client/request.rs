@@ -295,6 +295,11 @@ impl Http {
             .header(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED))
             // A page that a proxy stored earlier would lack newer batches.
             .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        if request.attempt > 1 {
+            // A server that closes connections without a word would not answer the next request on this one, such as that of
+            // a redirect.
+            builder = builder.header(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Some(form) = &request.form {
             builder = builder.form(form);
         }

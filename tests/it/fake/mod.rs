@@ -49,6 +49,8 @@ pub(crate) struct Received {
     /// The number of earlier requests for the same path (`nth`) and for the same target (`again`).
     pub(crate) nth: usize,
     pub(crate) again: usize,
+    /// Whether its connection had a request before.
+    pub(crate) is_reused: bool,
 }
 
 impl Received {
@@ -491,7 +493,9 @@ impl Shared {
         stream.set_write_timeout(Some(LIFETIME)).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut reader = BufReader::new(stream);
-        while let Some(asked) = self.read(&mut reader) {
+        let mut is_reused = false;
+        while let Some(mut asked) = self.read(&mut reader) {
+            asked.is_reused = std::mem::replace(&mut is_reused, true);
             let answer = (self.script)(&asked);
             if !self.answer(stream, &answer) {
                 return;
@@ -529,6 +533,7 @@ impl Shared {
             at,
             nth: 0,
             again: 0,
+            is_reused: false,
         };
         asked.nth = self.count(&format!("path {}", asked.path()));
         asked.again = self.count(&format!("target {}", asked.target));

@@ -71,6 +71,19 @@ fn a_get_redirect_within_the_service_is_followed() {
 }
 
 #[test]
+fn a_redirect_from_a_connection_that_ends_unannounced_is_followed() {
+    // Whoever sends the second request on the same connection gets no answer.
+    let service = FakeService::start(|asked| match asked.path() {
+        "/v2/auth" => token(),
+        "/v2/batches" => Answer::redirect(302, "/elsewhere/batches"),
+        _ if asked.is_reused => one_page().cut_at(0),
+        _ => one_page(),
+    });
+    let exported = export(&service, &["--retries", "1"]).expect(0);
+    assert_eq!(exported.ids(), ["b1"]);
+}
+
+#[test]
 fn a_redirect_that_drops_the_dates_is_not_followed() {
     for (target, start_alone, both) in [
         ("/v2/batches/", 7, 7),
