@@ -123,13 +123,13 @@ fn delimiter(word: &str) -> Result<u8, Failure> {
     match word.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | b'\0') => Ok(*byte),
-        word => {
-            let why = match word {
+        bytes => {
+            let why = match bytes {
                 [byte] if byte.is_ascii() => "cannot separate cells",
                 _ => "is not one ASCII character",
             };
             Err(Failure::usage(
-                format!("`--delimiter {}` {why}", word.escape_ascii()),
+                format!("`--delimiter {}` {why}", word.escape_debug()),
                 "write one ASCII character that is neither a quote nor a line break, such as ';' or '\\t'",
             ))
         }
