@@ -332,6 +332,14 @@ impl Archive {
 
     /// Commits the transaction together with the coverage.
     pub(crate) fn commit(&self, coverage: &Coverage) -> Result<(), Failure> {
+        if self.db.is_autocommit() {
+            // SQLite ends a transaction by itself if the disk is full, for example. Its batches are gone.
+            let why = format!(
+                "cannot write the archive `{}`: its last changes are lost",
+                self.path.display()
+            );
+            return Err(Failure::new(Kind::Output, why).hint("run the same command again"));
+        }
         self.query(|db| {
             db.execute("DELETE FROM coverage", [])?;
             let mut insert = db.prepare("INSERT INTO coverage VALUES (?1, ?2)")?;

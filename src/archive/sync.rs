@@ -351,9 +351,12 @@ impl Sync<'_> {
             let Err(failure) = ended else {
                 continue;
             };
-            // If the service ignores dates, or its cursors repeat, splitting the window does not help.
+            if is_lost(&failure) {
+                return Err(failure);
+            }
+            // If its cursors repeat, splitting the window does not help.
             search.fail();
-            let is_final = restarts > 0 || self.is_repeating() || search.is_hopeless();
+            let is_final = self.is_repeating() || search.is_hopeless();
             if failure.kind != Kind::Protocol || is_final {
                 return Err(self.broken.take().unwrap_or(failure));
             }
@@ -387,6 +390,10 @@ impl Sync<'_> {
             parts.extend(done.missing(&range));
             for part in parts.into_iter().rev() {
                 ranges.push_front(part);
+            }
+            if restarts > 0 {
+                // The service filters by another date, so its windows are walked page by page.
+                self.pages.walk_sequentially();
             }
         }
         Ok(())
@@ -481,15 +488,12 @@ impl Sync<'_> {
 
     /// Commits what was received, and records how the run ended.
     fn finish(mut self, ended: Result<(), Failure>) -> SyncReport {
-        let is_lost = |failure: &Failure| {
-            matches!(failure.kind, Kind::Output | Kind::Locked | Kind::Internal)
-        };
         // Windows that break the interface may do so forever.
         let is_over = |failure: &Failure| failure.kind == Kind::Protocol;
         let mut failure = ended.err();
         if !failure.as_ref().is_some_and(is_lost) {
-            let kept = self.commit();
-            failure = failure.or(kept.err());
+            // Whatever else went wrong, what could not be committed is not there.
+            failure = self.commit().err().or(failure);
         }
         if failure.as_ref().is_none_or(is_over) {
             failure = failure.or(self.archive.index().err());
@@ -590,6 +594,11 @@ fn message(failure: &Failure) -> String {
     let message = failure.with_causes();
     let message = conceal(&message);
     message.chars().take(CHARACTERS).collect()
+}
+
+/// Returns whether batches received since the last commit are lost: the archive could not be written.
+fn is_lost(failure: &Failure) -> bool {
+    matches!(failure.kind, Kind::Output | Kind::Locked | Kind::Internal)
 }
 
 /// Returns a few ranges that contain all of `seconds`.

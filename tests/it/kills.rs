@@ -17,7 +17,7 @@ use crate::archives::{ArchiveFile, assert_sound, batches};
 use crate::export::with;
 use crate::fake::live::{DAY, LiveService, now};
 use crate::files::{OLD, SLOW, names};
-use crate::harness::{Output, Run, SOON, Server, trayscan};
+use crate::harness::{Output, Run, SOON, Server, Service, trayscan};
 
 /// System calls that change files, or precede one that does.
 const CALLS: [&str; 6] = [
@@ -487,7 +487,7 @@ fn a_signal_interrupts_the_wait_for_the_archive() {
 
 /// Runs `script` with the program as `$0` and a small private disk as `$1`. Returns `None` if this user
 /// may not mount one.
-fn on_a_small_disk(server: &Server, disk: &Path, script: &str) -> Option<Output> {
+fn on_a_small_disk(server: &dyn Service, disk: &Path, script: &str) -> Option<Output> {
     let mount = "mount -t tmpfs -o size=200k tmpfs \"$1\" 2>/dev/null || exit 77; cd \"$1\"\n";
     let mut command = Run::new("unshare");
     command.env_clear().env("HOME", "/nonexistent");
@@ -502,6 +502,31 @@ fn on_a_small_disk(server: &Server, disk: &Path, script: &str) -> Option<Output>
         return None;
     }
     Some(Output::of(output))
+}
+
+#[test]
+fn a_full_disk_beside_an_invalid_batch_loses_nothing() {
+    let nursery = LiveService::start();
+    let today = now();
+    nursery
+        .state()
+        .fill("a", (1..=500).map(|day| today - day * DAY));
+    nursery.state().edit("a0250", "batch_name", "null");
+    let folder = TempDir::new().unwrap();
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let script = format!(
+        "\"$0\" sync a.db; echo \"code $?\"
+        mount -o remount,size=20m . || mount -o remount,size=20m \"$1\"
+        \"$0\" sync a.db; echo \"code $?\"; cp a.db {}/after.db",
+        folder.path().display()
+    );
+    let Some(ended) = on_a_small_disk(&nursery, &disk, &script) else {
+        return;
+    };
+    assert_eq!(ended.stdout, "code 8\ncode 7\n", "{ended:?}");
+    let found = crate::archives::received(&folder.path().join("after.db"));
+    assert_eq!(found.len(), 499, "all but the invalid one: {ended:?}");
 }
 
 #[test]

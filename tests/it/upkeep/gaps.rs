@@ -279,14 +279,15 @@ fn a_service_with_only_invalid_batches_gets_few_requests() {
 }
 
 #[test]
-fn an_invalid_batch_is_not_searched_for_if_dates_are_ignored() {
+fn an_invalid_batch_is_not_searched_for_long_if_dates_are_ignored() {
     let nursery = a_year();
     nursery.state().ignores_dates = true;
     nursery.state().edit("a0150", "batch_name", "null");
     let shelf = ArchiveFile::new();
     let ended = shelf.sync(&nursery, &["--parallel", "1"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
-    assert!(nursery.asked() < 60, "{} requests", nursery.asked());
+    // Parts of the range are requested, as if the service filtered by another date, but not for long.
+    assert!(nursery.asked() < 300, "{} requests", nursery.asked());
     assert!(shelf.received().len() >= 100, "received batches are kept");
     nursery.state().edit("a0150", "batch_name", "\"mended\"");
     shelf.complete(&nursery, &[]);
