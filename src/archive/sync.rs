@@ -17,6 +17,7 @@ use crate::batch::Page;
 use crate::batch::dedup::{Arrival, Id};
 use crate::batch::page::WalkId;
 use crate::batch::range::{Range, written};
+use crate::client::Version;
 use crate::error::{Failure, Kind};
 use crate::fetch::{self, DataIssues, FetchedWindow, Pages, ReceivedPages};
 use crate::secret::conceal;
@@ -130,6 +131,7 @@ pub(crate) async fn run(
         broken: None,
         is_through: false,
         has_v1_gap: false,
+        has_v1_parts: false,
         due: Instant::now() + COMMIT_INTERVAL,
     };
     let ended = sync.fetch(request).await;
@@ -196,6 +198,8 @@ struct Sync<'a> {
     is_through: bool,
     /// Whether a window is a gap because version 1 may have left some of its batches out.
     has_v1_gap: bool,
+    /// Whether version 1 returned a range in parts. A batch that has no date for the service is in none.
+    has_v1_parts: bool,
     /// When the next commit is due: often enough to lose little, rarely enough to cost little.
     due: Instant,
 }
@@ -240,7 +244,8 @@ impl Sync<'_> {
         ranges: Vec<Range>,
     ) -> Result<(), Failure> {
         let findings = std::mem::take(&mut self.findings);
-        let can_mark = (findings.skipped, findings.held_back) == (0, false);
+        let can_mark =
+            (findings.skipped, findings.held_back, self.has_v1_parts) == (0, false, false);
         let ended = self.look_again(since, can_mark.then_some(ranges)).await;
         // Problems are counted once, although the same batches came again.
         let again = std::mem::replace(&mut self.findings, findings);
@@ -254,6 +259,9 @@ impl Sync<'_> {
         let why = match (self.findings.skipped, self.findings.held_back) {
             (1.., _) => "some batches have no valid batch_id",
             (_, true) => "version 1 may have left some out",
+            _ if self.has_v1_parts && self.store.has_unseen()? => {
+                "version 1 returned them in parts, and one without a date for the service is in none"
+            }
             _ if self.broken.is_some() => return Ok(()),
             _ => {
                 self.run.vanished = self.store.mark_vanished(&self.now())?;
@@ -347,6 +355,7 @@ impl Sync<'_> {
             let before = self.coverage.clone();
             let ended = self.range(&before).await;
             let (restarts, windows) = self.pages.settled();
+            self.has_v1_parts |= self.pages.version == Some(Version::V1) && windows.len() > 1;
             search.add_complete(windows, &self.coverage);
             let Err(failure) = ended else {
                 continue;
