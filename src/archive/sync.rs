@@ -131,7 +131,7 @@ pub(crate) async fn run(
         broken: None,
         is_through: false,
         has_v1_gap: false,
-        has_v1_parts: false,
+        v1_parts: 0,
         due: Instant::now() + COMMIT_INTERVAL,
     };
     let ended = sync.fetch(request).await;
@@ -198,8 +198,8 @@ struct Sync<'a> {
     is_through: bool,
     /// Whether a window is a gap because version 1 may have left some of its batches out.
     has_v1_gap: bool,
-    /// Whether version 1 returned a range in parts. A batch that has no date for the service is in none.
-    has_v1_parts: bool,
+    /// In how many parts version 1 returned a range, at most. A batch that has no date for the service is in none of several.
+    v1_parts: usize,
     /// When the next commit is due: often enough to lose little, rarely enough to cost little.
     due: Instant,
 }
@@ -244,8 +244,7 @@ impl Sync<'_> {
         ranges: Vec<Range>,
     ) -> Result<(), Failure> {
         let findings = std::mem::take(&mut self.findings);
-        let can_mark =
-            (findings.skipped, findings.held_back, self.has_v1_parts) == (0, false, false);
+        let can_mark = (findings.skipped, findings.held_back) == (0, false) && self.v1_parts <= 1;
         let ended = self.look_again(since, can_mark.then_some(ranges)).await;
         // Problems are counted once, although the same batches came again.
         let again = std::mem::replace(&mut self.findings, findings);
@@ -259,7 +258,7 @@ impl Sync<'_> {
         let why = match (self.findings.skipped, self.findings.held_back) {
             (1.., _) => "some batches have no valid batch_id",
             (_, true) => "version 1 may have left some out",
-            _ if self.has_v1_parts && self.store.has_unseen()? => {
+            _ if self.v1_parts > 1 && self.store.has_unseen()? => {
                 "version 1 returned them in parts, and one without a date for the service is in none"
             }
             _ if self.broken.is_some() => return Ok(()),
@@ -355,7 +354,9 @@ impl Sync<'_> {
             let before = self.coverage.clone();
             let ended = self.range(&before).await;
             let (restarts, windows) = self.pages.settled();
-            self.has_v1_parts |= self.pages.version == Some(Version::V1) && windows.len() > 1;
+            if self.pages.version == Some(Version::V1) {
+                self.v1_parts = self.v1_parts.max(windows.len());
+            }
             search.add_complete(windows, &self.coverage);
             let Err(failure) = ended else {
                 continue;

@@ -84,6 +84,18 @@ impl TableReader {
         let open = async || open_table(connector).await;
         let (session, found) = connector.retry(open).await?;
         let (mut fields, has_extra, unknown) = columns(&found, &connector.address)?;
+        let has_bounds = self
+            .range
+            .is_some_and(|range| range.start.or(range.end).is_some());
+        if has_bounds && !fields.contains(&CREATION_DATE) {
+            return Err(Failure::usage(
+                format!(
+                    "{} has no `batch_creation_date`, so its batches of a range cannot be found",
+                    found.name
+                ),
+                "without `--start`, `--end`, `--since` and `--period`, all of its batches are compared; the manifest of an export with a range needs that field",
+            ));
+        }
         if let Some(columns_to_read) = &self.columns_to_read {
             fields.retain(|field| columns_to_read.contains(field));
         }

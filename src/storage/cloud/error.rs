@@ -274,7 +274,7 @@ impl StoreError {
 /// Exit codes and hints.
 impl StoreError {
     /// Returns what to do next.
-    fn hint(&self, address: &ObjectAddress) -> String {
+    fn hint(&self, address: &ObjectAddress, is_reading: bool) -> String {
         let bucket_noun = address.provider.bucket_noun();
         if let Some(hint) = self.tls {
             return hint.to_owned();
@@ -306,23 +306,32 @@ impl StoreError {
             );
         }
         if self.is_refused() {
-            let (who, may) = match address.provider {
+            let (who, may_read, may_write) = match address.provider {
                 Provider::S3 => (
                     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN)",
+                    "s3:GetObject and s3:ListBucket",
                     "s3:PutObject and s3:AbortMultipartUpload",
                 ),
                 Provider::Gcs => (
                     "GOOGLE_APPLICATION_CREDENTIALS",
+                    "storage.objects.get and storage.objects.list",
                     "storage.objects.create, storage.objects.delete and storage.multipartUploads.*",
                 ),
                 Provider::Azure => (
                     "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
+                    "read and list",
                     "read, create and write",
                 ),
             };
+            let may = if is_reading { may_read } else { may_write };
             return format!("check {who}; the credentials need the permissions {may}");
         }
-        "write a file instead, and copy it there".to_owned()
+        let hint = if is_reading {
+            "copy it to a file with another program, and read that"
+        } else {
+            "write a file instead, and copy it there"
+        };
+        hint.to_owned()
     }
 
     fn hint_for_later(&self, address: &ObjectAddress) -> String {
@@ -352,7 +361,12 @@ impl StoreError {
         }
     }
 
-    fn failure(&self, kind: Kind, what: String, address: &ObjectAddress) -> Failure {
+    fn failure(&self, kind: Kind, is_reading: bool, address: &ObjectAddress) -> Failure {
+        let what = if is_reading {
+            format!("cannot read `{address}`")
+        } else {
+            format!("cannot write to `{address}`")
+        };
         let cause = anyhow::anyhow!(self.summary());
         let cause = match self.tries {
             0 | 1 => cause,
@@ -361,7 +375,7 @@ impl StoreError {
         let detail = self.code.clone().map(serde_json::Value::String);
         Failure::new(kind, what)
             .caused_by(cause)
-            .hint(self.hint(address))
+            .hint(self.hint(address, is_reading))
             .with_request(Sent {
                 request: self.request(address).replace('`', ""),
                 status: self.status,
@@ -371,8 +385,7 @@ impl StoreError {
 
     /// Returns the error for an address that cannot be written.
     pub(super) fn of_writing(&self, address: &ObjectAddress) -> Failure {
-        let what = format!("cannot write to `{address}`");
-        self.failure(self.kind(Kind::Output), what, address)
+        self.failure(self.kind(Kind::Output), false, address)
     }
 
     /// Returns the error for an address that cannot be read.
@@ -382,7 +395,7 @@ impl StoreError {
         } else {
             Kind::Usage
         });
-        let failure = self.failure(kind, format!("cannot read `{address}`"), address);
+        let failure = self.failure(kind, true, address);
         if self.is_missing() {
             failure.hint("no such object: check its name")
         } else {

@@ -48,6 +48,16 @@ fn verify_of_the_table_gives_the_digest_of_the_export() {
     let report: Value = ended.json();
     assert_eq!(report["digest"], receipt["set_digest"], "{report}");
 
+    // The batches of a range cannot be found without their dates.
+    let narrow = address.replace("batches", "narrow");
+    let of_narrow = files.at("narrow.json");
+    let flags = ["--fields", "batch_id,comment", "--start", "2026"];
+    service.load(&narrow, &[&flags[..], &["--manifest", &of_narrow]].concat());
+    let ended = service.run(&["verify", &narrow, "--manifest", &of_narrow]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let why = "has no `batch_creation_date`";
+    assert!(ended.stderr.contains(why), "{ended:?}");
+
     // Dates without a zone are those of UTC, whatever the zone of the session.
     database.sql(
         &name,
