@@ -79,7 +79,7 @@ fn a_redirect_from_a_connection_that_ends_unannounced_is_followed() {
         _ if asked.is_reused => one_page().cut_at(0),
         _ => one_page(),
     });
-    let exported = export(&service, &["--retries", "1"]).expect(0);
+    let exported = export(&service, &["--retries", "3"]).expect(0);
     assert_eq!(exported.ids(), ["b1"]);
 }
 
