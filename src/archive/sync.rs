@@ -364,10 +364,13 @@ impl Sync<'_> {
             if is_lost(&failure) {
                 return Err(failure);
             }
-            // If its cursors repeat, splitting the window does not help.
+            // If the service ignores dates, or its cursors repeat, splitting the window does not help.
             search.fail();
-            let is_final = self.is_repeating() || search.is_hopeless();
-            if failure.kind != Kind::Protocol || is_final {
+            if failure.kind != Kind::Protocol
+                || self.is_repeating()
+                || search.is_hopeless()
+                || restarts > 0 && self.ignores_dates().await?
+            {
                 return Err(self.broken.take().unwrap_or(failure));
             }
             let window = self.pages.failed().unwrap_or(range);
@@ -407,6 +410,20 @@ impl Sync<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the service has batches for a second in which none can have been created.
+    async fn ignores_dates(&self) -> Result<bool, Failure> {
+        let mut pages = self.pages.for_range(Range::between(Some(0), Some(1)));
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            biased;
+            kind = stop_signal(&mut stop) => Err(stopped(kind)),
+            next = pages.next() => Ok(match next {
+                Ok(page) => page.is_some_and(|page| !page.batches.is_empty()),
+                Err(failure) => failure.kind == Kind::Protocol,
+            }),
+        }
     }
 
     /// Returns whether the service repeats itself, so that its pages or windows would never end.

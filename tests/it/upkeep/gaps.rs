@@ -279,15 +279,32 @@ fn a_service_with_only_invalid_batches_gets_few_requests() {
 }
 
 #[test]
-fn an_invalid_batch_is_not_searched_for_long_if_dates_are_ignored() {
+fn an_invalid_batch_leaves_a_gap_also_if_the_service_compares_another_date() {
+    for workers in ["1", "4"] {
+        let nursery = a_year();
+        for item in nursery.state().items.values_mut() {
+            item.compared = Some(item.created + 2 * DAY);
+        }
+        nursery.state().edit("a0150", "batch_name", "null");
+        let shelf = ArchiveFile::new();
+        let ended = shelf.sync(&nursery, &["--parallel", workers, "-v"]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let why = "fetching one page after another";
+        assert!(ended.stderr.contains(why), "{ended:?}");
+        assert_eq!(shelf.received().len(), 299, "all other batches");
+        assert_eq!(shelf.status()["gaps"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn an_invalid_batch_is_not_searched_for_if_dates_are_ignored() {
     let nursery = a_year();
     nursery.state().ignores_dates = true;
     nursery.state().edit("a0150", "batch_name", "null");
     let shelf = ArchiveFile::new();
     let ended = shelf.sync(&nursery, &["--parallel", "1"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
-    // Parts of the range are requested, as if the service filtered by another date, but not for long.
-    assert!(nursery.asked() < 300, "{} requests", nursery.asked());
+    assert!(nursery.asked() < 60, "{} requests", nursery.asked());
     assert!(shelf.received().len() >= 100, "received batches are kept");
     nursery.state().edit("a0150", "batch_name", "\"mended\"");
     shelf.complete(&nursery, &[]);
