@@ -71,7 +71,8 @@ fn late_batches_are_found_within_the_lookback() {
     let start = nursery.requests_since(known)[0]
         .query("start_date")
         .unwrap();
-    assert!(now() - second(&start) < 60, "{start}");
+    // If the clocks seem a second apart, a minute more is requested.
+    assert!(now() - second(&start) < 2 * 60, "{start}");
 }
 
 #[test]
