@@ -395,44 +395,6 @@ fn a_year_works_offline_on_phone_desktop_and_paper() {
     }
 }
 
-#[test]
-fn pages_with_few_batches_work_too() {
-    let Some(browser) = Browser::open() else {
-        return;
-    };
-    let at = MADE - DAY;
-    let one = sound("a", at);
-    let long = (0..40).map(|number| {
-        let crop =
-            format!("\"Chrysanthemum-morifolium-'Großblütige Sorte mit langem Namen {number}'\"");
-        sound(&format!("{number}"), at - number * DAY).with("crop_type", &crop)
-    });
-    let unbroken = format!("\"{}\"", "W".repeat(300));
-    let unbroken = ["batch_name", "comment", "crop_type", "scanned_by_email"]
-        .into_iter()
-        .fold(sound("u", at).with("warnings", "true"), |item, field| {
-            item.with(field, &unbroken)
-        });
-    for (items, charts) in [
-        (vec![], 0),
-        (vec![one], 4),
-        (long.collect(), 15),
-        (vec![unbroken], 4),
-    ] {
-        let html = page(&nursery(items), &["--emails"]);
-        let visit = browser.visit(&html);
-        assert_eq!((visit.console, visit.requests), (vec![], vec![]));
-        let widths = [360, 1280];
-        for (width, measured) in widths.into_iter().zip(browser.measure(&html, widths)) {
-            assert_fits(&measured, width);
-            if charts > 0 {
-                assert_accessible(&measured);
-            }
-            assert_eq!(measured["charts"].as_array().unwrap().len(), charts);
-        }
-    }
-}
-
 /// Prints the page and returns the number of sheets.
 fn pages_on_paper(browser: &Browser, html: &str) -> usize {
     let page = browser.folder.path().join("page.html");
@@ -447,4 +409,48 @@ fn pages_on_paper(browser: &Browser, html: &str) -> usize {
     found
         .filter(|window| window.starts_with(name) && window[name.len()] != b's')
         .count()
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn pages_with_few_batches_work_too() {
+        let Some(browser) = Browser::open() else {
+            return;
+        };
+        let at = MADE - DAY;
+        let one = sound("a", at);
+        let long = (0..40).map(|number| {
+            let crop = format!(
+                "\"Chrysanthemum-morifolium-'Großblütige Sorte mit langem Namen {number}'\""
+            );
+            sound(&format!("{number}"), at - number * DAY).with("crop_type", &crop)
+        });
+        let unbroken = format!("\"{}\"", "W".repeat(300));
+        let unbroken = ["batch_name", "comment", "crop_type", "scanned_by_email"]
+            .into_iter()
+            .fold(sound("u", at).with("warnings", "true"), |item, field| {
+                item.with(field, &unbroken)
+            });
+        for (items, charts) in [
+            (vec![], 0),
+            (vec![one], 4),
+            (long.collect(), 15),
+            (vec![unbroken], 4),
+        ] {
+            let html = page(&nursery(items), &["--emails"]);
+            let visit = browser.visit(&html);
+            assert_eq!((visit.console, visit.requests), (vec![], vec![]));
+            let widths = [360, 1280];
+            for (width, measured) in widths.into_iter().zip(browser.measure(&html, widths)) {
+                assert_fits(&measured, width);
+                if charts > 0 {
+                    assert_accessible(&measured);
+                }
+                assert_eq!(measured["charts"].as_array().unwrap().len(), charts);
+            }
+        }
+    }
 }

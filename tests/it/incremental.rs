@@ -243,55 +243,6 @@ fn another_spelling_of_a_value_is_a_change() {
 }
 
 #[test]
-fn the_lake_equals_a_full_export_after_any_history() {
-    let seed = std::env::var("TRAYSCAN_TEST_SEED").ok();
-    let seed = seed.map_or_else(|| fastrand::u64(..), |seed| seed.parse().unwrap());
-    eprintln!("TRAYSCAN_TEST_SEED={seed}");
-    let mut chance = fastrand::Rng::with_seed(seed);
-    let crops = ["null", "\"Leek\"", "\"Basil\"", "\"a/b\"", "\"\""];
-    for (template, args) in [
-        ("{crop_type}.ndjson", &[][..]),
-        (
-            "y={year}/crop={crop_type}/{month}.ndjson",
-            &["--where", "avg_germination_rate>50"],
-        ),
-        (
-            "{month}/{day}.csv",
-            &["--start", "2026-02", "--end", "2026-11"],
-        ),
-    ] {
-        let scene = Scene::new();
-        scene.run(template, args);
-        for round in 0..6 {
-            // The lake is not updated after every sync.
-            for _ in 0..chance.usize(1..3) {
-                for _ in 0..chance.usize(0..4) {
-                    let id = format!("b{}", chance.usize(0..30));
-                    let (month, day) = (chance.u32(1..=12), chance.u32(1..=28));
-                    let crop = crops[chance.usize(..crops.len())];
-                    let has = scene.nursery.state().items.contains_key(&id);
-                    match chance.usize(..4) {
-                        0 if has => drop(scene.nursery.state().items.remove(&id)),
-                        1 if has => {
-                            let rate = format!("\"{}.00\"", chance.u32(40..60));
-                            scene
-                                .nursery
-                                .state()
-                                .edit(&id, "avg_germination_rate", &rate);
-                        }
-                        2 if has => scene.nursery.state().edit(&id, "extra", "[1]"),
-                        _ => scene.add(&id, month, day, crop),
-                    }
-                }
-                scene.sync();
-            }
-            scene.run(template, args);
-            scene.assert_equals_full_export(template, args, &format!("{template}, round {round}"));
-        }
-    }
-}
-
-#[test]
 fn an_incomplete_archive_is_reported_even_without_changes() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
@@ -486,4 +437,62 @@ fn only_one_run_at_a_time_writes_a_lake() {
     );
     folder.unlock().unwrap();
     scene.run(MONTHS, &[]);
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn the_lake_equals_a_full_export_after_any_history() {
+        let seed = std::env::var("TRAYSCAN_TEST_SEED").ok();
+        let seed = seed.map_or_else(|| fastrand::u64(..), |seed| seed.parse().unwrap());
+        eprintln!("TRAYSCAN_TEST_SEED={seed}");
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let crops = ["null", "\"Leek\"", "\"Basil\"", "\"a/b\"", "\"\""];
+        for (template, args) in [
+            ("{crop_type}.ndjson", &[][..]),
+            (
+                "y={year}/crop={crop_type}/{month}.ndjson",
+                &["--where", "avg_germination_rate>50"],
+            ),
+            (
+                "{month}/{day}.csv",
+                &["--start", "2026-02", "--end", "2026-11"],
+            ),
+        ] {
+            let scene = Scene::new();
+            scene.run(template, args);
+            for round in 0..6 {
+                // The lake is not updated after every sync.
+                for _ in 0..chance.usize(1..3) {
+                    for _ in 0..chance.usize(0..4) {
+                        let id = format!("b{}", chance.usize(0..30));
+                        let (month, day) = (chance.u32(1..=12), chance.u32(1..=28));
+                        let crop = crops[chance.usize(..crops.len())];
+                        let has = scene.nursery.state().items.contains_key(&id);
+                        match chance.usize(..4) {
+                            0 if has => drop(scene.nursery.state().items.remove(&id)),
+                            1 if has => {
+                                let rate = format!("\"{}.00\"", chance.u32(40..60));
+                                scene
+                                    .nursery
+                                    .state()
+                                    .edit(&id, "avg_germination_rate", &rate);
+                            }
+                            2 if has => scene.nursery.state().edit(&id, "extra", "[1]"),
+                            _ => scene.add(&id, month, day, crop),
+                        }
+                    }
+                    scene.sync();
+                }
+                scene.run(template, args);
+                scene.assert_equals_full_export(
+                    template,
+                    args,
+                    &format!("{template}, round {round}"),
+                );
+            }
+        }
+    }
 }

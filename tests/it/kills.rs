@@ -247,20 +247,6 @@ fn a_first_run_can_be_killed_at_any_moment() {
 }
 
 #[test]
-fn a_later_run_can_be_killed_at_any_moment() {
-    let scene = Scene::later();
-    let moments = if strace_kills() {
-        let mut moments = moments_at(&["pwrite64"], &[1, 3, 9, 12, 15, 40, 60]);
-        moments.extend(moments_at(&["fsync"], &[1, 2, 3, 4, 5, 6, 7, 8]));
-        moments.extend(moments_at(&["unlink"], &[1, 2, 3]));
-        moments
-    } else {
-        random_moments(20, scene.duration())
-    };
-    scene.kill_at(&moments);
-}
-
-#[test]
 #[ignore = "takes minutes"]
 fn a_sync_can_be_killed_at_every_system_call() {
     if !strace_kills() {
@@ -572,4 +558,23 @@ fn a_disk_full_from_the_start_ends_with_code_8_and_leaves_no_file() {
         return;
     };
     assert_eq!(ended.stdout, "code 8\nfiller\n", "{ended:?}");
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_later_run_can_be_killed_at_any_moment() {
+        let scene = Scene::later();
+        let moments = if strace_kills() {
+            let mut moments = moments_at(&["pwrite64"], &[1, 3, 9, 12, 15, 40, 60]);
+            moments.extend(moments_at(&["fsync"], &[1, 2, 3, 4, 5, 6, 7, 8]));
+            moments.extend(moments_at(&["unlink"], &[1, 2, 3]));
+            moments
+        } else {
+            random_moments(20, scene.duration())
+        };
+        scene.kill_at(&moments);
+    }
 }

@@ -168,39 +168,6 @@ fn one_connection_serves_many_requests() {
     assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 3);
 }
 
-#[test]
-fn ten_thousand_idle_connections_do_not_affect_an_active_one() {
-    let server = Server::start(&[]);
-    let wanted = 10_000;
-    let allowed = rlimit::increase_nofile_limit(wanted + 500).unwrap();
-    let count = wanted.min(allowed.saturating_sub(500));
-    if count < wanted {
-        eprintln!("this machine allows {count} connections only");
-    }
-    let mut good = server.connect();
-    let request = b"GET /v2/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let mut answer = [0; 12];
-    let mut ask = || {
-        good.write_all(request).unwrap();
-        good.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"HTTP/1.1 404");
-        let mut rest = [0; 4096];
-        assert!(good.read(&mut rest).unwrap() > 0);
-    };
-    ask();
-    let mut idle: Vec<TcpStream> = Vec::new();
-    for number in 0..count {
-        idle.push(TcpStream::connect(server.address).unwrap());
-        if number % 1000 == 0 {
-            ask();
-        }
-    }
-    ask();
-    assert_serves(&server);
-    drop(idle);
-    assert_serves(&server);
-}
-
 /// Opens a connection, makes one request, and keeps the connection open.
 fn keep_alive(server: &Server) -> TcpStream {
     let mut stream = server.connect();
@@ -257,4 +224,42 @@ fn errors_for_http_1_0_clients_have_detail() {
         answers.ends_with("{\"detail\":\"This is not an HTTP request\"}"),
         "{answers}"
     );
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn ten_thousand_idle_connections_do_not_affect_an_active_one() {
+        let server = Server::start(&[]);
+        let wanted = 10_000;
+        let allowed = rlimit::increase_nofile_limit(wanted + 500).unwrap();
+        let count = wanted.min(allowed.saturating_sub(500));
+        if count < wanted {
+            eprintln!("this machine allows {count} connections only");
+        }
+        let mut good = server.connect();
+        let request = b"GET /v2/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let mut answer = [0; 12];
+        let mut ask = || {
+            good.write_all(request).unwrap();
+            good.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 404");
+            let mut rest = [0; 4096];
+            assert!(good.read(&mut rest).unwrap() > 0);
+        };
+        ask();
+        let mut idle: Vec<TcpStream> = Vec::new();
+        for number in 0..count {
+            idle.push(TcpStream::connect(server.address).unwrap());
+            if number % 1000 == 0 {
+                ask();
+            }
+        }
+        ask();
+        assert_serves(&server);
+        drop(idle);
+        assert_serves(&server);
+    }
 }

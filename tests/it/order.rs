@@ -48,36 +48,6 @@ const LIMITS: [&[&str]; 5] = [
 const NEWEST_FIRST: &str = "newest-first";
 
 #[test]
-fn newest_first_answers_give_one_order() {
-    let server = with(&["--batches", "6000"], &[NEWEST_FIRST]);
-    let found = same_bytes(&server, &["1", "8"], &["--api", "v1"], NEWEST_FIRST);
-    let all = texts(&Server::start(&["--batches", "6000"]), "");
-    assert!(found == lines(all, true), "not the order of the service");
-}
-
-#[test]
-fn version_1_keeps_the_order_of_dates_with_any_limit() {
-    let batches = ["--batches", "2600"];
-    let all = texts(&Server::start(&batches), "");
-    for (order, newest_first) in [(&[][..], false), (&[NEWEST_FIRST], true)] {
-        let expected = lines(all.clone(), newest_first);
-        for limit in &LIMITS[1..4] {
-            let server = with(&[&batches[..], limit].concat(), order);
-            let found = same_bytes(&server, &["8"], &["--api", "v1"], &format!("{limit:?}"));
-            assert!(found == expected, "{order:?} {limit:?}: another order");
-        }
-    }
-}
-
-#[test]
-fn version_1_has_one_order_even_if_the_service_has_none() {
-    for limit in &LIMITS[..3] {
-        let server = with(&[&["--batches", "2600"], *limit].concat(), &["shuffle"]);
-        same_bytes(&server, &["8"], &["--api", "v1"], &format!("{limit:?}"));
-    }
-}
-
-#[test]
 fn a_range_has_one_order_in_both_versions() {
     let server = with(&["--batches", "4000"], &[NEWEST_FIRST, "v1-refuse"]);
     for range in [&["--start", "2024-03"][..], &["--end", "2025-09"]] {
@@ -85,24 +55,6 @@ fn a_range_has_one_order_in_both_versions() {
         let by_pages = same_bytes(&server, &["8"], &[&["--api", "v2"], range].concat(), "v2");
         assert!(found.lines().count() > 1000, "{range:?}");
         assert!(found == by_pages, "{range:?}");
-    }
-}
-
-#[test]
-fn a_bad_network_does_not_change_the_order() {
-    let batches = ["--batches", "6000"];
-    let expected = lines(texts(&Server::start(&batches), ""), true);
-    let faults = [
-        NEWEST_FIRST,
-        "reset:0.1",
-        "503:0.1",
-        "latency:2ms",
-        "bandwidth:400",
-    ];
-    let server = with(&batches, &faults);
-    for api in ["v1", "v2"] {
-        let found = same_bytes(&server, &["8"], &["--api", api], "bad network");
-        assert!(found == expected, "{api}");
     }
 }
 
@@ -194,4 +146,60 @@ fn the_order_does_not_depend_on_how_a_body_arrives() {
     let expected = ids.map(|number| format!("{{\"batch_id\":\"b{number}\"}}"));
     let expected = lines(expected.collect(), false);
     assert!(outputs.iter().all(|output| *output == expected));
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn version_1_keeps_the_order_of_dates_with_any_limit() {
+        let batches = ["--batches", "2600"];
+        let all = texts(&Server::start(&batches), "");
+        for (order, newest_first) in [(&[][..], false), (&[NEWEST_FIRST], true)] {
+            let expected = lines(all.clone(), newest_first);
+            for limit in &LIMITS[1..4] {
+                let server = with(&[&batches[..], limit].concat(), order);
+                let found = same_bytes(&server, &["8"], &["--api", "v1"], &format!("{limit:?}"));
+                assert!(found == expected, "{order:?} {limit:?}: another order");
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_bad_network_does_not_change_the_order() {
+        let batches = ["--batches", "6000"];
+        let expected = lines(texts(&Server::start(&batches), ""), true);
+        let faults = [
+            NEWEST_FIRST,
+            "reset:0.1",
+            "503:0.1",
+            "latency:2ms",
+            "bandwidth:400",
+        ];
+        let server = with(&batches, &faults);
+        for api in ["v1", "v2"] {
+            let found = same_bytes(&server, &["8"], &["--api", api], "bad network");
+            assert!(found == expected, "{api}");
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn newest_first_answers_give_one_order() {
+        let server = with(&["--batches", "6000"], &[NEWEST_FIRST]);
+        let found = same_bytes(&server, &["1", "8"], &["--api", "v1"], NEWEST_FIRST);
+        let all = texts(&Server::start(&["--batches", "6000"]), "");
+        assert!(found == lines(all, true), "not the order of the service");
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn version_1_has_one_order_even_if_the_service_has_none() {
+        for limit in &LIMITS[..3] {
+            let server = with(&[&["--batches", "2600"], *limit].concat(), &["shuffle"]);
+            same_bytes(&server, &["8"], &["--api", "v1"], &format!("{limit:?}"));
+        }
+    }
 }

@@ -206,51 +206,6 @@ fn assert_partitioned(server: &Server, periods: &[String], whole: &[Value], args
 }
 
 #[test]
-fn consecutive_daily_exports_cover_a_month_exactly() {
-    let server = Server::start(&["--batches", "20000"]);
-    let month = server.flat("start_date=2026-04-01T00:00:00Z&end_date=2026-05-01T00:00:00Z");
-    let month: Vec<Value> = month
-        .into_iter()
-        .filter(|batch| moment(batch).starts_with("2026-04"))
-        .collect();
-    let holds = |time: &str| month.iter().any(|batch| moment(batch)[10..] == *time);
-    assert!(
-        holds("T00:00:00") && holds("T23:59:59"),
-        "the data has both ends of a day"
-    );
-    assert!(
-        month
-            .iter()
-            .any(|batch| moment(batch).contains("T23:59:59.")),
-        "batches that naive daily ranges would miss"
-    );
-    let first = NaiveDate::from_ymd_opt(2026, 4, 1).unwrap();
-    let days: Vec<String> = first
-        .iter_days()
-        .take(30)
-        .map(|day| day.to_string())
-        .collect();
-    assert_partitioned(&server, &days, &month, &[]);
-    assert_partitioned(&server, &["2026-04".to_owned()], &month, &[]);
-}
-
-#[test]
-fn consecutive_months_and_years_cover_everything_exactly() {
-    let server = with(&["--batches", "3000"], &["shuffle"]);
-    let all = server.flat("");
-    let years: Vec<String> = (2023..=2026).map(|year| year.to_string()).collect();
-    let months = (0..36).map(|month| {
-        let first = NaiveDate::from_ymd_opt(2023, 11, 1).unwrap();
-        let month = first.checked_add_months(Months::new(month)).unwrap();
-        month.format("%Y-%m").to_string()
-    });
-    assert_partitioned(&server, &years, &all, &[]);
-    assert_partitioned(&server, &months.collect::<Vec<_>>(), &all, &[]);
-    let server = with(&["--batches", "3000"], &["v1-refuse", "newest-first"]);
-    assert_partitioned(&server, &years, &all, &["--api", "v1"]);
-}
-
-#[test]
 fn bounds_given_in_seconds_are_inclusive() {
     let server = Server::start(&["--batches", "3000"]);
     let all = server.flat("");
@@ -290,5 +245,56 @@ fn batches_outside_the_range_draw_a_warning() {
         }
         let whole = told(&[]);
         assert!(!whole.contains(words), "{whole}");
+    }
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn consecutive_months_and_years_cover_everything_exactly() {
+        let server = with(&["--batches", "3000"], &["shuffle"]);
+        let all = server.flat("");
+        let years: Vec<String> = (2023..=2026).map(|year| year.to_string()).collect();
+        let months = (0..36).map(|month| {
+            let first = NaiveDate::from_ymd_opt(2023, 11, 1).unwrap();
+            let month = first.checked_add_months(Months::new(month)).unwrap();
+            month.format("%Y-%m").to_string()
+        });
+        assert_partitioned(&server, &years, &all, &[]);
+        assert_partitioned(&server, &months.collect::<Vec<_>>(), &all, &[]);
+        let server = with(&["--batches", "3000"], &["v1-refuse", "newest-first"]);
+        assert_partitioned(&server, &years, &all, &["--api", "v1"]);
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn consecutive_daily_exports_cover_a_month_exactly() {
+        let server = Server::start(&["--batches", "20000"]);
+        let month = server.flat("start_date=2026-04-01T00:00:00Z&end_date=2026-05-01T00:00:00Z");
+        let month: Vec<Value> = month
+            .into_iter()
+            .filter(|batch| moment(batch).starts_with("2026-04"))
+            .collect();
+        let holds = |time: &str| month.iter().any(|batch| moment(batch)[10..] == *time);
+        assert!(
+            holds("T00:00:00") && holds("T23:59:59"),
+            "the data has both ends of a day"
+        );
+        assert!(
+            month
+                .iter()
+                .any(|batch| moment(batch).contains("T23:59:59.")),
+            "batches that naive daily ranges would miss"
+        );
+        let first = NaiveDate::from_ymd_opt(2026, 4, 1).unwrap();
+        let days: Vec<String> = first
+            .iter_days()
+            .take(30)
+            .map(|day| day.to_string())
+            .collect();
+        assert_partitioned(&server, &days, &month, &[]);
+        assert_partitioned(&server, &["2026-04".to_owned()], &month, &[]);
     }
 }

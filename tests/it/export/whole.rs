@@ -24,15 +24,6 @@ fn pages_of_any_size_are_written_completely_and_in_order() {
 }
 
 #[test]
-fn a_large_export_is_complete_with_large_and_small_pages() {
-    for size in ["33", "999", "5000"] {
-        let server = with(&["--batches", "5000", "--page-size", size], &[]);
-        let ended = export(&server, &["-f", "ndjson"]);
-        assert_same(&ended, &texts(&server, ""), size);
-    }
-}
-
-#[test]
 fn page_order_and_duplicates_do_not_change_the_output() {
     for faults in [
         &["shuffle"][..],
@@ -130,29 +121,6 @@ fn a_restart_is_reported_and_never_falls_back_to_version_1() {
     );
     let log = server.stop().stderr;
     assert!(!log.contains("/v1/"), "{log}");
-}
-
-#[test]
-fn tokens_with_limited_uses_are_renewed() {
-    for faults in [
-        &["token-uses:1"][..],
-        &["token-uses:2"],
-        &["token-uses:1", "bad-token:403"],
-        &["token-uses:3", "bad-token:403", "cursor-expiry:3"],
-        &["token-uses:1", "dates-with-cursor:refused"],
-        &["tokens-shared"],
-        &["tokens-shared", "token-uses:2"],
-        &["expires-in"],
-        &["token-uses:1", "503:0.3"],
-    ] {
-        assert_whole(&["--page-size", "10"], faults, &MANY_RETRIES);
-    }
-    let plain = Server::start(&[]);
-    for options in [&["--api", "v1"][..], &["--api", "v2"]] {
-        let server = with(&["--page-size", "10"], &["token-uses:1", "bad-token:403"]);
-        let ended = export(&server, &[&["-f", "ndjson"], options].concat());
-        assert_same(&ended, &texts(&plain, ""), &format!("{options:?}"));
-    }
 }
 
 #[test]
@@ -301,5 +269,43 @@ fn the_stated_token_lifetime_does_not_matter() {
         let ended = export(&stub, &[]);
         assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
         assert_eq!(stub.lines().len(), 2, "{what}");
+    }
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn tokens_with_limited_uses_are_renewed() {
+        for faults in [
+            &["token-uses:1"][..],
+            &["token-uses:2"],
+            &["token-uses:1", "bad-token:403"],
+            &["token-uses:3", "bad-token:403", "cursor-expiry:3"],
+            &["token-uses:1", "dates-with-cursor:refused"],
+            &["tokens-shared"],
+            &["tokens-shared", "token-uses:2"],
+            &["expires-in"],
+            &["token-uses:1", "503:0.3"],
+        ] {
+            assert_whole(&["--page-size", "10"], faults, &MANY_RETRIES);
+        }
+        let plain = Server::start(&[]);
+        for options in [&["--api", "v1"][..], &["--api", "v2"]] {
+            let server = with(&["--page-size", "10"], &["token-uses:1", "bad-token:403"]);
+            let ended = export(&server, &[&["-f", "ndjson"], options].concat());
+            assert_same(&ended, &texts(&plain, ""), &format!("{options:?}"));
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_large_export_is_complete_with_large_and_small_pages() {
+        for size in ["33", "999", "5000"] {
+            let server = with(&["--batches", "5000", "--page-size", size], &[]);
+            let ended = export(&server, &["-f", "ndjson"]);
+            assert_same(&ended, &texts(&server, ""), size);
+        }
     }
 }

@@ -280,51 +280,6 @@ fn batches_within_one_day_of_twenty_years_are_complete() {
 }
 
 #[test]
-fn distant_dense_periods_are_complete() {
-    let crowds = [
-        "2006-01-01T00:00:00Z",
-        "2015-06-30T09:00:00Z",
-        "2024-12-31T12:00:00Z",
-    ];
-    let dated = DatedService::new(
-        crowds
-            .into_iter()
-            .flat_map(|date| every(SECOND / 2, date, 200)),
-    );
-    for range in [&["--start", "2005"][..], &[]] {
-        dated.assert_whole(range, 400);
-        dated.clone().newest_first().assert_whole(range, 400);
-    }
-}
-
-#[test]
-fn a_dense_period_among_sparse_dates_is_complete() {
-    let sparse = || every(DAY, "2023-01-01T08:30:00Z", 300);
-    let crowd = |step| every(step, "2023-06-01T12:00:00Z", 300);
-    for dated in [
-        DatedService::new(sparse().chain(crowd(SECOND))),
-        DatedService::new(sparse().chain(crowd(SECOND))).newest_first(),
-        DatedService::new(sparse().chain(crowd(SECOND / 50))),
-    ] {
-        dated.assert_whole(&[], 300);
-    }
-}
-
-#[test]
-fn batches_with_future_dates_are_complete() {
-    let now = Utc::now().timestamp_micros();
-    let around = (-150..150).map(|days| now + days * DAY);
-    let ahead = (1000..1300).map(|days| now + days * DAY);
-    for created in [around.collect::<Vec<_>>(), ahead.collect()] {
-        let dated = DatedService::new(created);
-        for range in [&[][..], &["--start", "2005", "--end", "2099"]] {
-            dated.assert_whole(range, 150);
-            dated.clone().newest_first().assert_whole(range, 150);
-        }
-    }
-}
-
-#[test]
 fn a_range_without_batches_needs_one_request() {
     let dated = DatedService::new(every(DAY, "2023-01-01T08:30:00Z", 300));
     for range in [
@@ -341,4 +296,54 @@ fn a_range_without_batches_needs_one_request() {
     }
 }
 
-// Failures, signals and closed pipes.
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn distant_dense_periods_are_complete() {
+        let crowds = [
+            "2006-01-01T00:00:00Z",
+            "2015-06-30T09:00:00Z",
+            "2024-12-31T12:00:00Z",
+        ];
+        let dated = DatedService::new(
+            crowds
+                .into_iter()
+                .flat_map(|date| every(SECOND / 2, date, 200)),
+        );
+        for range in [&["--start", "2005"][..], &[]] {
+            dated.assert_whole(range, 400);
+            dated.clone().newest_first().assert_whole(range, 400);
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_dense_period_among_sparse_dates_is_complete() {
+        let sparse = || every(DAY, "2023-01-01T08:30:00Z", 300);
+        let crowd = |step| every(step, "2023-06-01T12:00:00Z", 300);
+        for dated in [
+            DatedService::new(sparse().chain(crowd(SECOND))),
+            DatedService::new(sparse().chain(crowd(SECOND))).newest_first(),
+            DatedService::new(sparse().chain(crowd(SECOND / 50))),
+        ] {
+            dated.assert_whole(&[], 300);
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn batches_with_future_dates_are_complete() {
+        let now = Utc::now().timestamp_micros();
+        let around = (-150..150).map(|days| now + days * DAY);
+        let ahead = (1000..1300).map(|days| now + days * DAY);
+        for created in [around.collect::<Vec<_>>(), ahead.collect()] {
+            let dated = DatedService::new(created);
+            for range in [&[][..], &["--start", "2005", "--end", "2099"]] {
+                dated.assert_whole(range, 150);
+                dated.clone().newest_first().assert_whole(range, 150);
+            }
+        }
+    }
+}

@@ -144,27 +144,30 @@ fn settle(child: &Running) {
     }
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn a_slow_reader_needs_bounded_memory_and_gets_everything() {
-    let server = with(&["--batches", "30000", "--page-size", "1000"], &[]);
-    let mut child = piped(&server, &["--parallel", "8"]);
-    let mut reader = child.stdout.take().unwrap();
-    let mut text = String::new();
-    reader.read_line(&mut text).unwrap();
-    settle(&child);
-    let mut most = peak_memory(&child).unwrap();
-    for _ in 1..30_000 {
-        let read = reader.read_line(&mut text).unwrap();
-        assert_ne!(read, 0, "ended too early");
-    }
-    // The process may have exited already.
-    most = most.max(peak_memory(&child).unwrap_or_default());
-    assert_eq!(reader.read_to_string(&mut text).unwrap(), 0);
-    let ended = child.output();
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    assert!(most < 150, "{most} MB with 8 workers");
-    assert!(text == lines(&texts(&server, "")));
-}
+mod thorough {
+    use super::*;
 
-// The manifest.
+    #[cfg(target_os = "linux")]
+    #[test]
+    #[ignore = "slow"]
+    fn a_slow_reader_needs_bounded_memory_and_gets_everything() {
+        let server = with(&["--batches", "30000", "--page-size", "1000"], &[]);
+        let mut child = piped(&server, &["--parallel", "8"]);
+        let mut reader = child.stdout.take().unwrap();
+        let mut text = String::new();
+        reader.read_line(&mut text).unwrap();
+        settle(&child);
+        let mut most = peak_memory(&child).unwrap();
+        for _ in 1..30_000 {
+            let read = reader.read_line(&mut text).unwrap();
+            assert_ne!(read, 0, "ended too early");
+        }
+        // The process may have exited already.
+        most = most.max(peak_memory(&child).unwrap_or_default());
+        assert_eq!(reader.read_to_string(&mut text).unwrap(), 0);
+        let ended = child.output();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        assert!(most < 150, "{most} MB with 8 workers");
+        assert!(text == lines(&texts(&server, "")));
+    }
+}

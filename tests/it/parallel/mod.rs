@@ -52,125 +52,6 @@ fn answered(server: Server) -> (usize, usize) {
 
 // The same bytes.
 
-#[test]
-fn workers_may_use_up_and_revoke_the_tokens_of_each_other() {
-    for token_uses in [1, 2, 5] {
-        let service = Readings {
-            count: 200,
-            page: 5,
-            revokes_tokens: true,
-            token_uses,
-            ..Readings::default()
-        };
-        let service = service.start();
-        let [alone, four, eight] = ["1", "4", "8"].map(|workers| {
-            let ended = export(&service, &["--parallel", workers]);
-            ended.expect(0).stdout
-        });
-        assert_eq!(alone.lines().count(), 200);
-        assert!(alone == four && alone == eight, "{token_uses} uses");
-    }
-}
-
-#[test]
-fn order_and_duplicates_do_not_change_the_result() {
-    for faults in [
-        &[][..],
-        &["newest-first"],
-        &["shuffle"],
-        &["duplicates:0.3"],
-        &["empty-pages:0.3"],
-        &["newest-first", "duplicates:0.3", "empty-pages:0.3"],
-        &["shuffle", "duplicates:0.3", "empty-pages:0.3"],
-    ] {
-        let server = with(
-            &[&SEVERAL_WINDOWS, &["--page-size", "10"][..]].concat(),
-            faults,
-        );
-        let all = assert_same_for_all(&server, &["-f", "ndjson"]);
-        assert_eq!(all.lines().count(), 400, "{faults:?}");
-    }
-}
-
-#[test]
-fn the_page_size_does_not_change_the_result() {
-    for (size, batches) in [("1", "80"), ("7", "200"), ("50", "500"), ("1000", "1500")] {
-        for faults in [&[][..], &["newest-first"]] {
-            let server = with(&["--batches", batches, "--page-size", size], faults);
-            let found = assert_same_for_all(&server, &["-f", "ndjson"]);
-            assert!(found == lines(&texts(&server, "")), "{size} {faults:?}");
-        }
-    }
-}
-
-#[test]
-fn date_ranges_give_the_same_result() {
-    for faults in [&[][..], &["newest-first"]] {
-        let server = with(&["--batches", "500", "--page-size", "12"], faults);
-        for (query, range) in [
-            (YEAR, &YEAR_FLAGS[..]),
-            ("start_date=2025-03-01T00:00:00Z", &["--start", "2025-03"]),
-            (
-                "end_date=2025-03-01T12:00:00Z",
-                &["--end", "2025-03-01T12:00:00Z"],
-            ),
-            // No batch was created at exactly this end, so both ranges have the same batches.
-            (
-                "start_date=2024-05-01T00:00:00Z&end_date=2025-10-01T00:00:00Z",
-                &["--start", "2024-05", "--end", "2025-09"],
-            ),
-        ] {
-            let found = assert_same_for_all(&server, &[&["-f", "ndjson"], range].concat());
-            assert!(
-                found == lines(&texts(&server, query)),
-                "{faults:?} {range:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn version_1_has_one_order_and_the_same_batches_as_version_2() {
-    let batches = ["--batches", "2100"];
-    let all = texts(&Server::start(&batches), "");
-    for (options, faults) in [
-        (&[][..], &[][..]),
-        (&[], &["v1-truncate"]),
-        (&[], &["v1-refuse"]),
-        (&[], &["v1-refuse:413"]),
-        (&["--v1-limit", "1000"], &[]),
-        (&[], &["v1-truncate", "newest-first"]),
-        (&[], &["v1-truncate", "shuffle", "duplicates:0.3"]),
-    ] {
-        let server = with(&[&batches[..], options].concat(), faults);
-        let ended = Output {
-            stdout: assert_same_for_all(&server, &["-f", "ndjson", "--api", "v1"]),
-            stderr: String::new(),
-            code: Some(0),
-        };
-        assert_same(&ended, &all, &format!("{options:?} {faults:?}"));
-    }
-}
-
-#[test]
-fn filters_sorting_and_limits_give_the_same_result() {
-    let server = with(
-        &[&SEVERAL_WINDOWS, &["--page-size", "10"][..]].concat(),
-        &["duplicates:0.3"],
-    );
-    for selection in [
-        &["--where", "crop_type=Tomato"][..],
-        &["--where", "warnings", "--where", "number_of_images>3"],
-        &["--sort", "avg_germination_rate:desc"],
-        &["--sort", "crop_type", "--where", "comment="],
-        &["--sort", "batch_name", "--limit", "70"],
-        &["--limit", "70", "--where", "crop_type!=Tomato"],
-    ] {
-        let found = assert_same_for_all(&server, &[&["-f", "csv"], selection].concat());
-        assert!(found.lines().count() > 5, "{selection:?}");
-    }
-}
-
 // Every batch once.
 
 #[test]
@@ -316,4 +197,133 @@ fn many_workers_need_few_extra_requests() {
     export(&server, &["--parallel", "16"]).expect(0);
     let asked = answered(server).0;
     assert!((60..120).contains(&asked), "{asked} for 60 pages");
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn version_1_has_one_order_and_the_same_batches_as_version_2() {
+        let batches = ["--batches", "2100"];
+        let all = texts(&Server::start(&batches), "");
+        for (options, faults) in [
+            (&[][..], &[][..]),
+            (&[], &["v1-truncate"]),
+            (&[], &["v1-refuse"]),
+            (&[], &["v1-refuse:413"]),
+            (&["--v1-limit", "1000"], &[]),
+            (&[], &["v1-truncate", "newest-first"]),
+            (&[], &["v1-truncate", "shuffle", "duplicates:0.3"]),
+        ] {
+            let server = with(&[&batches[..], options].concat(), faults);
+            let ended = Output {
+                stdout: assert_same_for_all(&server, &["-f", "ndjson", "--api", "v1"]),
+                stderr: String::new(),
+                code: Some(0),
+            };
+            assert_same(&ended, &all, &format!("{options:?} {faults:?}"));
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn order_and_duplicates_do_not_change_the_result() {
+        for faults in [
+            &[][..],
+            &["newest-first"],
+            &["shuffle"],
+            &["duplicates:0.3"],
+            &["empty-pages:0.3"],
+            &["newest-first", "duplicates:0.3", "empty-pages:0.3"],
+            &["shuffle", "duplicates:0.3", "empty-pages:0.3"],
+        ] {
+            let server = with(
+                &[&SEVERAL_WINDOWS, &["--page-size", "10"][..]].concat(),
+                faults,
+            );
+            let all = assert_same_for_all(&server, &["-f", "ndjson"]);
+            assert_eq!(all.lines().count(), 400, "{faults:?}");
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn the_page_size_does_not_change_the_result() {
+        for (size, batches) in [("1", "80"), ("7", "200"), ("50", "500"), ("1000", "1500")] {
+            for faults in [&[][..], &["newest-first"]] {
+                let server = with(&["--batches", batches, "--page-size", size], faults);
+                let found = assert_same_for_all(&server, &["-f", "ndjson"]);
+                assert!(found == lines(&texts(&server, "")), "{size} {faults:?}");
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn filters_sorting_and_limits_give_the_same_result() {
+        let server = with(
+            &[&SEVERAL_WINDOWS, &["--page-size", "10"][..]].concat(),
+            &["duplicates:0.3"],
+        );
+        for selection in [
+            &["--where", "crop_type=Tomato"][..],
+            &["--where", "warnings", "--where", "number_of_images>3"],
+            &["--sort", "avg_germination_rate:desc"],
+            &["--sort", "crop_type", "--where", "comment="],
+            &["--sort", "batch_name", "--limit", "70"],
+            &["--limit", "70", "--where", "crop_type!=Tomato"],
+        ] {
+            let found = assert_same_for_all(&server, &[&["-f", "csv"], selection].concat());
+            assert!(found.lines().count() > 5, "{selection:?}");
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn date_ranges_give_the_same_result() {
+        for faults in [&[][..], &["newest-first"]] {
+            let server = with(&["--batches", "500", "--page-size", "12"], faults);
+            for (query, range) in [
+                (YEAR, &YEAR_FLAGS[..]),
+                ("start_date=2025-03-01T00:00:00Z", &["--start", "2025-03"]),
+                (
+                    "end_date=2025-03-01T12:00:00Z",
+                    &["--end", "2025-03-01T12:00:00Z"],
+                ),
+                // No batch was created at exactly this end, so both ranges have the same batches.
+                (
+                    "start_date=2024-05-01T00:00:00Z&end_date=2025-10-01T00:00:00Z",
+                    &["--start", "2024-05", "--end", "2025-09"],
+                ),
+            ] {
+                let found = assert_same_for_all(&server, &[&["-f", "ndjson"], range].concat());
+                assert!(
+                    found == lines(&texts(&server, query)),
+                    "{faults:?} {range:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn workers_may_use_up_and_revoke_the_tokens_of_each_other() {
+        for token_uses in [1, 2, 5] {
+            let service = Readings {
+                count: 200,
+                page: 5,
+                revokes_tokens: true,
+                token_uses,
+                ..Readings::default()
+            };
+            let service = service.start();
+            let [alone, four, eight] = ["1", "4", "8"].map(|workers| {
+                let ended = export(&service, &["--parallel", workers]);
+                ended.expect(0).stdout
+            });
+            assert_eq!(alone.lines().count(), 200);
+            assert!(alone == four && alone == eight, "{token_uses} uses");
+        }
+    }
 }

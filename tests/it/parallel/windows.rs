@@ -36,28 +36,6 @@ fn assert_joined(manifest: &Value, newest_first: bool) {
     assert!(sum("pages") < manifest["requests"].as_u64().unwrap());
 }
 
-#[test]
-fn the_windows_of_a_manifest_cover_the_range_and_share_their_bounds() {
-    for faults in [&[][..], &["newest-first"], &["503:0.2", "cursor-expiry:2"]] {
-        let server = with(&["--batches", "700", "--page-size", "10"], faults);
-        for range in [
-            &YEAR_FLAGS[..],
-            &["--start", "2005"],
-            &["--end", "2026"],
-            &[],
-        ] {
-            let folder = TempDir::new().unwrap();
-            let flags = [&["--parallel", "8"], &MANY_RETRIES[..], range].concat();
-            let manifest = receipt(&server, folder.path(), "a.csv", &flags);
-            assert_joined(&manifest, faults == ["newest-first"]);
-        }
-    }
-    let server = with(&["--batches", "6000"], &["v1-truncate"]);
-    let folder = TempDir::new().unwrap();
-    let flags = ["--parallel", "8", "--api", "v1"];
-    assert_joined(&receipt(&server, folder.path(), "a.csv", &flags), false);
-}
-
 // Dense windows, accidental order, and blocked windows.
 
 #[test]
@@ -78,14 +56,6 @@ fn repeated_batches_do_not_change_the_order() {
     };
     dated.assert_whole(&[], 300);
     dated.newest_first().assert_whole(&[], 300);
-}
-
-#[test]
-fn an_accidentally_ordered_first_page_is_not_taken_for_an_order() {
-    for seed in ["4", "6", "8"] {
-        let server = with(&["--page-size", "2", "--seed", seed], &["shuffle"]);
-        assert_same_for_all(&server, &["-f", "ndjson"]);
-    }
 }
 
 /// A version 1 service that refuses a range of `span` seconds with 413. It answers the first request for
@@ -174,5 +144,41 @@ fn other_versions_of_batches_are_counted_once() {
             workers != "1",
             "{manifest}"
         );
+    }
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn the_windows_of_a_manifest_cover_the_range_and_share_their_bounds() {
+        for faults in [&[][..], &["newest-first"], &["503:0.2", "cursor-expiry:2"]] {
+            let server = with(&["--batches", "700", "--page-size", "10"], faults);
+            for range in [
+                &YEAR_FLAGS[..],
+                &["--start", "2005"],
+                &["--end", "2026"],
+                &[],
+            ] {
+                let folder = TempDir::new().unwrap();
+                let flags = [&["--parallel", "8"], &MANY_RETRIES[..], range].concat();
+                let manifest = receipt(&server, folder.path(), "a.csv", &flags);
+                assert_joined(&manifest, faults == ["newest-first"]);
+            }
+        }
+        let server = with(&["--batches", "6000"], &["v1-truncate"]);
+        let folder = TempDir::new().unwrap();
+        let flags = ["--parallel", "8", "--api", "v1"];
+        assert_joined(&receipt(&server, folder.path(), "a.csv", &flags), false);
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn an_accidentally_ordered_first_page_is_not_taken_for_an_order() {
+        for seed in ["4", "6", "8"] {
+            let server = with(&["--page-size", "2", "--seed", seed], &["shuffle"]);
+            assert_same_for_all(&server, &["-f", "ndjson"]);
+        }
     }
 }

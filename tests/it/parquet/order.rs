@@ -68,88 +68,6 @@ fn ids(server: &Server, args: &[&str]) -> Vec<String> {
     ended.stdout.lines().map(id).collect()
 }
 
-#[test]
-fn rows_are_sorted_by_date_in_any_order_of_arrival() {
-    let date_and_id = [("batch_creation_date", false), ("batch_id", false)];
-    let date_and_id = date_and_id.map(|(name, descending)| (name.to_owned(), descending));
-    for fault in ["newest-first", "shuffle"] {
-        let server = Server::start(&["--batches", "900", "--fault", fault]);
-        let folder = Folder::new();
-        let path = folder.name("b.parquet");
-        export(&server, &["-o", &path]).expect(0);
-        let found = dates_and_ids(Path::new(&path));
-        assert!(found.is_sorted(), "{fault}");
-        let came: Vec<String> = found.iter().map(|(_, id)| id.clone()).collect();
-        assert_ne!(came, ids(&server, &[]), "{fault} came sorted");
-        assert_eq!(sorted_by(Path::new(&path)), [date_and_id.to_vec()]);
-        let json = folder.name("b.json");
-        export(&server, &["-o", &json]).expect(0);
-        run(&["verify", &path, "--against", &json]).expect(0);
-
-        let lake = folder.name("lake/{crop_type}.parquet");
-        export(&server, &["-o", &lake]).expect(0);
-        for file in fs::read_dir(folder.at("lake")).unwrap() {
-            let file = file.unwrap().path();
-            assert!(dates_and_ids(&file).is_sorted(), "{}", file.display());
-            assert_eq!(sorted_by(&file), [date_and_id.to_vec()]);
-            run(&["verify", file.to_str().unwrap()]).expect(0);
-        }
-    }
-}
-
-#[test]
-fn sort_sets_and_declares_the_order_of_rows() {
-    let server = Server::start(&["--batches", "400", "--fault", "shuffle"]);
-    let folder = Folder::new();
-    let path = folder.name("b.parquet");
-    for (args, expected) in [
-        (
-            &["--sort", "crop_type:desc"][..],
-            &[
-                ("crop_type", true),
-                ("batch_creation_date", false),
-                ("batch_id", false),
-            ][..],
-        ),
-        (
-            &["--sort", "comment"],
-            &[
-                ("comment", false),
-                ("batch_creation_date", false),
-                ("batch_id", false),
-            ],
-        ),
-        (
-            &["--sort", "batch_creation_date:desc"],
-            &[("batch_creation_date", true), ("batch_id", false)],
-        ),
-        (
-            &[
-                "--sort",
-                "avg_germination_rate",
-                "--fields",
-                "-batch_creation_date",
-            ],
-            &[("avg_germination_rate", false)],
-        ),
-        (&["--sort", "crop_type", "--fields", "-crop_type"], &[]),
-        (&["--fields", "-batch_creation_date"], &[]),
-    ] {
-        export(&server, &[&["-o", &path][..], args].concat()).expect(0);
-        let found = rows(Path::new(&path)).into_iter().map(|row| {
-            let Field::Str(id) = field(&row, "batch_id") else {
-                panic!("{row:?}");
-            };
-            id.clone()
-        });
-        assert_eq!(found.collect::<Vec<_>>(), ids(&server, args), "{args:?}");
-        let expected = expected.iter();
-        let expected = expected.map(|(name, descending)| ((*name).to_owned(), *descending));
-        assert_eq!(sorted_by(Path::new(&path)), [expected.collect::<Vec<_>>()]);
-        run(&["verify", &path]).expect(0);
-    }
-}
-
 /// Returns the Bloom filter of a column of the first row group, and its position.
 fn filter(path: &Path, column: usize) -> Option<(Sbbf, std::ops::Range<usize>)> {
     let chunk = open(path).metadata().row_group(0).column(column).clone();
@@ -272,4 +190,92 @@ fn wrong_filters_and_sort_orders_are_detected() {
         &with_group(&path, group.build().unwrap()),
         "the rows are not sorted by `batch_id`, although the file says so",
     );
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn rows_are_sorted_by_date_in_any_order_of_arrival() {
+        let date_and_id = [("batch_creation_date", false), ("batch_id", false)];
+        let date_and_id = date_and_id.map(|(name, descending)| (name.to_owned(), descending));
+        for fault in ["newest-first", "shuffle"] {
+            let server = Server::start(&["--batches", "900", "--fault", fault]);
+            let folder = Folder::new();
+            let path = folder.name("b.parquet");
+            export(&server, &["-o", &path]).expect(0);
+            let found = dates_and_ids(Path::new(&path));
+            assert!(found.is_sorted(), "{fault}");
+            let came: Vec<String> = found.iter().map(|(_, id)| id.clone()).collect();
+            assert_ne!(came, ids(&server, &[]), "{fault} came sorted");
+            assert_eq!(sorted_by(Path::new(&path)), [date_and_id.to_vec()]);
+            let json = folder.name("b.json");
+            export(&server, &["-o", &json]).expect(0);
+            run(&["verify", &path, "--against", &json]).expect(0);
+
+            let lake = folder.name("lake/{crop_type}.parquet");
+            export(&server, &["-o", &lake]).expect(0);
+            for file in fs::read_dir(folder.at("lake")).unwrap() {
+                let file = file.unwrap().path();
+                assert!(dates_and_ids(&file).is_sorted(), "{}", file.display());
+                assert_eq!(sorted_by(&file), [date_and_id.to_vec()]);
+                run(&["verify", file.to_str().unwrap()]).expect(0);
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn sort_sets_and_declares_the_order_of_rows() {
+        let server = Server::start(&["--batches", "400", "--fault", "shuffle"]);
+        let folder = Folder::new();
+        let path = folder.name("b.parquet");
+        for (args, expected) in [
+            (
+                &["--sort", "crop_type:desc"][..],
+                &[
+                    ("crop_type", true),
+                    ("batch_creation_date", false),
+                    ("batch_id", false),
+                ][..],
+            ),
+            (
+                &["--sort", "comment"],
+                &[
+                    ("comment", false),
+                    ("batch_creation_date", false),
+                    ("batch_id", false),
+                ],
+            ),
+            (
+                &["--sort", "batch_creation_date:desc"],
+                &[("batch_creation_date", true), ("batch_id", false)],
+            ),
+            (
+                &[
+                    "--sort",
+                    "avg_germination_rate",
+                    "--fields",
+                    "-batch_creation_date",
+                ],
+                &[("avg_germination_rate", false)],
+            ),
+            (&["--sort", "crop_type", "--fields", "-crop_type"], &[]),
+            (&["--fields", "-batch_creation_date"], &[]),
+        ] {
+            export(&server, &[&["-o", &path][..], args].concat()).expect(0);
+            let found = rows(Path::new(&path)).into_iter().map(|row| {
+                let Field::Str(id) = field(&row, "batch_id") else {
+                    panic!("{row:?}");
+                };
+                id.clone()
+            });
+            assert_eq!(found.collect::<Vec<_>>(), ids(&server, args), "{args:?}");
+            let expected = expected.iter();
+            let expected = expected.map(|(name, descending)| ((*name).to_owned(), *descending));
+            assert_eq!(sorted_by(Path::new(&path)), [expected.collect::<Vec<_>>()]);
+            run(&["verify", &path]).expect(0);
+        }
+    }
 }

@@ -16,31 +16,6 @@ use ::parquet::schema::types::ColumnPath;
 
 use crate::harness::{Folder, Server, export, run};
 
-#[test]
-fn damaged_files_are_refused_with_a_reason() {
-    let server = Server::start(&["--batches", "50"]);
-    let folder = Folder::new();
-    let path = folder.name("b.parquet");
-    export(&server, &["-o", &path]).expect(0);
-    let whole = fs::read(&path).unwrap();
-    let cut = folder.name("cut.parquet");
-    for length in [4, 5, 12, whole.len() / 2, whole.len() - 1] {
-        fs::write(&cut, &whole[..length]).unwrap();
-        let ended = run(&["verify", &cut]).expect(7);
-        assert!(ended.stderr.contains("damaged or cut short"), "{ended:?}");
-    }
-    // Flipped bits never crash the program.
-    let everywhere = (4..whole.len()).step_by(whole.len() / 40);
-    let footer = (whole.len() - 3000..whole.len()).step_by(75);
-    for place in everywhere.chain(footer) {
-        let mut flipped = whole.clone();
-        flipped[place] ^= 0x55;
-        fs::write(&cut, &flipped).unwrap();
-        let ended = run(&["verify", &cut, "--against", &path]);
-        assert!(matches!(ended.code, Some(0 | 2 | 7)), "{place}: {ended:?}");
-    }
-}
-
 /// Writes a file like another program, column by column.
 fn write_like_other_programs(
     path: &Path,
@@ -254,80 +229,112 @@ fn a_file_too_large_for_memory_is_refused() {
     refused(&bytes, "its footer is larger than 16 MiB");
 }
 
-#[test]
-fn encodings_of_version_2_are_read() {
-    let folder = Folder::new();
-    let (path, csv) = (folder.name("a.parquet"), folder.name("b.csv"));
-    let ids: Vec<String> = (0..9000)
-        .map(|number| format!("tray-{number:05}"))
-        .collect();
-    let images: Vec<i64> = (0..9000).map(|number| number * number % 997 - 5).collect();
-    let rows = ids.iter().zip(&images);
-    let rows: Vec<String> = rows
-        .map(|(id, images)| format!("{id},{id},{images}\n"))
-        .collect();
-    let rows = format!("batch_id,batch_name,number_of_images\n{}", rows.concat());
-    fs::write(&csv, rows).unwrap();
-    let schema = "message others {
-        required binary batch_id (UTF8);
-        required binary batch_name (UTF8);
-        required int64 number_of_images;
-    }";
-    let schema = Arc::new(parse_message_type(schema).unwrap());
-    let columns = ["batch_id", "batch_name", "number_of_images"];
-    let gzip = Compression::GZIP(GzipLevel::default());
-    for (version, compression, number) in [
-        (
-            WriterVersion::PARQUET_1_0,
-            Compression::SNAPPY,
-            Encoding::DELTA_BINARY_PACKED,
-        ),
-        (
-            WriterVersion::PARQUET_2_0,
-            gzip,
-            Encoding::DELTA_BINARY_PACKED,
-        ),
-        (
-            WriterVersion::PARQUET_2_0,
-            Compression::UNCOMPRESSED,
-            Encoding::BYTE_STREAM_SPLIT,
-        ),
-    ] {
-        let encodings = [
-            Encoding::DELTA_BYTE_ARRAY,
-            Encoding::DELTA_LENGTH_BYTE_ARRAY,
-            number,
-        ];
-        let properties = WriterProperties::builder()
-            .set_writer_version(version)
-            .set_compression(compression)
-            .set_dictionary_enabled(false)
-            .set_data_page_row_count_limit(2000);
-        let encoded = columns.iter().zip(encodings);
-        let properties = encoded.fold(properties, |properties, (name, encoding)| {
-            properties.set_column_encoding(ColumnPath::from(*name), encoding)
-        });
-        let file = File::create(&path).unwrap();
-        let properties = Arc::new(properties.build());
-        let mut writer = SerializedFileWriter::new(file, Arc::clone(&schema), properties).unwrap();
-        let mut group = writer.next_row_group().unwrap();
-        for _ in 0..2 {
-            let texts: Vec<ByteArray> = ids.iter().map(|id| id.as_str().into()).collect();
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn encodings_of_version_2_are_read() {
+        let folder = Folder::new();
+        let (path, csv) = (folder.name("a.parquet"), folder.name("b.csv"));
+        let ids: Vec<String> = (0..9000)
+            .map(|number| format!("tray-{number:05}"))
+            .collect();
+        let images: Vec<i64> = (0..9000).map(|number| number * number % 997 - 5).collect();
+        let rows = ids.iter().zip(&images);
+        let rows: Vec<String> = rows
+            .map(|(id, images)| format!("{id},{id},{images}\n"))
+            .collect();
+        let rows = format!("batch_id,batch_name,number_of_images\n{}", rows.concat());
+        fs::write(&csv, rows).unwrap();
+        let schema = "message others {
+            required binary batch_id (UTF8);
+            required binary batch_name (UTF8);
+            required int64 number_of_images;
+        }";
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        let columns = ["batch_id", "batch_name", "number_of_images"];
+        let gzip = Compression::GZIP(GzipLevel::default());
+        for (version, compression, number) in [
+            (
+                WriterVersion::PARQUET_1_0,
+                Compression::SNAPPY,
+                Encoding::DELTA_BINARY_PACKED,
+            ),
+            (
+                WriterVersion::PARQUET_2_0,
+                gzip,
+                Encoding::DELTA_BINARY_PACKED,
+            ),
+            (
+                WriterVersion::PARQUET_2_0,
+                Compression::UNCOMPRESSED,
+                Encoding::BYTE_STREAM_SPLIT,
+            ),
+        ] {
+            let encodings = [
+                Encoding::DELTA_BYTE_ARRAY,
+                Encoding::DELTA_LENGTH_BYTE_ARRAY,
+                number,
+            ];
+            let properties = WriterProperties::builder()
+                .set_writer_version(version)
+                .set_compression(compression)
+                .set_dictionary_enabled(false)
+                .set_data_page_row_count_limit(2000);
+            let encoded = columns.iter().zip(encodings);
+            let properties = encoded.fold(properties, |properties, (name, encoding)| {
+                properties.set_column_encoding(ColumnPath::from(*name), encoding)
+            });
+            let file = File::create(&path).unwrap();
+            let properties = Arc::new(properties.build());
+            let mut writer =
+                SerializedFileWriter::new(file, Arc::clone(&schema), properties).unwrap();
+            let mut group = writer.next_row_group().unwrap();
+            for _ in 0..2 {
+                let texts: Vec<ByteArray> = ids.iter().map(|id| id.as_str().into()).collect();
+                let mut column = group.next_column().unwrap().unwrap();
+                column
+                    .typed::<ByteArrayType>()
+                    .write_batch(&texts, None, None)
+                    .unwrap();
+                column.close().unwrap();
+            }
             let mut column = group.next_column().unwrap().unwrap();
             column
-                .typed::<ByteArrayType>()
-                .write_batch(&texts, None, None)
+                .typed::<Int64Type>()
+                .write_batch(&images, None, None)
                 .unwrap();
             column.close().unwrap();
+            group.close().unwrap();
+            writer.close().unwrap();
+            run(&["verify", &path, "--against", &csv]).expect(0);
         }
-        let mut column = group.next_column().unwrap().unwrap();
-        column
-            .typed::<Int64Type>()
-            .write_batch(&images, None, None)
-            .unwrap();
-        column.close().unwrap();
-        group.close().unwrap();
-        writer.close().unwrap();
-        run(&["verify", &path, "--against", &csv]).expect(0);
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn damaged_files_are_refused_with_a_reason() {
+        let server = Server::start(&["--batches", "50"]);
+        let folder = Folder::new();
+        let path = folder.name("b.parquet");
+        export(&server, &["-o", &path]).expect(0);
+        let whole = fs::read(&path).unwrap();
+        let cut = folder.name("cut.parquet");
+        for length in [4, 5, 12, whole.len() / 2, whole.len() - 1] {
+            fs::write(&cut, &whole[..length]).unwrap();
+            let ended = run(&["verify", &cut]).expect(7);
+            assert!(ended.stderr.contains("damaged or cut short"), "{ended:?}");
+        }
+        // Flipped bits never crash the program.
+        let everywhere = (4..whole.len()).step_by(whole.len() / 40);
+        let footer = (whole.len() - 3000..whole.len()).step_by(75);
+        for place in everywhere.chain(footer) {
+            let mut flipped = whole.clone();
+            flipped[place] ^= 0x55;
+            fs::write(&cut, &flipped).unwrap();
+            let ended = run(&["verify", &cut, "--against", &path]);
+            assert!(matches!(ended.code, Some(0 | 2 | 7)), "{place}: {ended:?}");
+        }
     }
 }

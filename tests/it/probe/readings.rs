@@ -86,86 +86,6 @@ fn inclusive_and_exclusive_bounds_are_distinguished() {
 }
 
 #[test]
-fn the_timestamp_used_by_the_date_filter_is_identified() {
-    let why = "open: the date filter does not compare the seconds of batch_creation_date";
-    for (compared, answer) in [
-        (
-            Compared::Minute,
-            "compares batch_creation_date, by whole minutes",
-        ),
-        (
-            Compared::Hour,
-            "compares batch_creation_date, by whole hours",
-        ),
-        (Compared::Day, "compares batch_creation_date, by whole days"),
-        (
-            Compared::Updated,
-            "compares `updated_at`, not batch_creation_date",
-        ),
-        (
-            Compared::Nothing,
-            "does not compare batch_creation_date: other batches are returned too",
-        ),
-    ] {
-        let odd = Readings {
-            compared,
-            ..Readings::default()
-        };
-        let expected = [
-            ("date_field_v2", answer),
-            ("date_field_v1", answer),
-            ("bounds_v1", why),
-        ];
-        assert_odd(odd, &expected);
-    }
-    // A range of a few seconds is empty for such a filter.
-    for (compared, includes_start) in [
-        (Compared::Minute, true),
-        (Compared::Minute, false),
-        (Compared::Day, true),
-        (Compared::Day, false),
-    ] {
-        let odd = Readings {
-            compared,
-            includes_start,
-            includes_end: !includes_start,
-            ..Readings::default()
-        };
-        let unknown = "open: a range of days around it returns the batch, one of seconds does not";
-        assert_odd(odd, &[("date_field_v2", unknown), ("bounds_v1", unknown)]);
-    }
-    for (compared, answer) in [
-        (
-            Compared::Minute,
-            "compares batch_creation_date, by whole minutes",
-        ),
-        (Compared::Day, "compares batch_creation_date, by whole days"),
-    ] {
-        let alone = Readings {
-            compared,
-            count: 1,
-            ..Readings::default()
-        };
-        assert_odd(alone, &[("date_field_v2", answer)]);
-    }
-    for (count, answer) in [
-        (1, "compares nothing: "),
-        // All batches are from one day.
-        (
-            10,
-            "does not compare batch_creation_date: other batches are returned too",
-        ),
-    ] {
-        let ignorant = Readings {
-            compared: Compared::Nothing,
-            count,
-            ..Readings::default()
-        };
-        assert_odd(ignorant, &[("date_field_v1", answer)]);
-    }
-}
-
-#[test]
 fn other_sort_orders_are_recognised() {
     let odd = Readings {
         by_id: true,
@@ -407,4 +327,90 @@ fn a_service_that_stops_leaves_the_remaining_questions_open() {
     }
     // One request detects that, and no later one waits.
     assert_eq!(service.requests().len(), STEPS + 10 + 3);
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn the_timestamp_used_by_the_date_filter_is_identified() {
+        let why = "open: the date filter does not compare the seconds of batch_creation_date";
+        for (compared, answer) in [
+            (
+                Compared::Minute,
+                "compares batch_creation_date, by whole minutes",
+            ),
+            (
+                Compared::Hour,
+                "compares batch_creation_date, by whole hours",
+            ),
+            (Compared::Day, "compares batch_creation_date, by whole days"),
+            (
+                Compared::Updated,
+                "compares `updated_at`, not batch_creation_date",
+            ),
+            (
+                Compared::Nothing,
+                "does not compare batch_creation_date: other batches are returned too",
+            ),
+        ] {
+            let odd = Readings {
+                compared,
+                ..Readings::default()
+            };
+            let expected = [
+                ("date_field_v2", answer),
+                ("date_field_v1", answer),
+                ("bounds_v1", why),
+            ];
+            assert_odd(odd, &expected);
+        }
+        // A range of a few seconds is empty for such a filter.
+        for (compared, includes_start) in [
+            (Compared::Minute, true),
+            (Compared::Minute, false),
+            (Compared::Day, true),
+            (Compared::Day, false),
+        ] {
+            let odd = Readings {
+                compared,
+                includes_start,
+                includes_end: !includes_start,
+                ..Readings::default()
+            };
+            let unknown =
+                "open: a range of days around it returns the batch, one of seconds does not";
+            assert_odd(odd, &[("date_field_v2", unknown), ("bounds_v1", unknown)]);
+        }
+        for (compared, answer) in [
+            (
+                Compared::Minute,
+                "compares batch_creation_date, by whole minutes",
+            ),
+            (Compared::Day, "compares batch_creation_date, by whole days"),
+        ] {
+            let alone = Readings {
+                compared,
+                count: 1,
+                ..Readings::default()
+            };
+            assert_odd(alone, &[("date_field_v2", answer)]);
+        }
+        for (count, answer) in [
+            (1, "compares nothing: "),
+            // All batches are from one day.
+            (
+                10,
+                "does not compare batch_creation_date: other batches are returned too",
+            ),
+        ] {
+            let ignorant = Readings {
+                compared: Compared::Nothing,
+                count,
+                ..Readings::default()
+            };
+            assert_odd(ignorant, &[("date_field_v1", answer)]);
+        }
+    }
 }

@@ -148,45 +148,6 @@ fn summer_time_moves_the_midnights() {
     assert_eq!(step["start"], "2026-04-05T22:00:00Z");
 }
 
-#[test]
-fn random_data_is_judged_by_the_rules() {
-    let folder = TempDir::new().unwrap();
-    let text = "[targets.B]\nusable_rate_min = 80.5\n[targets.d]\nusable_rate_min = 20\ngermination_rate_min = 60\ncoefficient_of_variation_max = 25\n";
-    let config = config(folder.path(), text);
-    let b = Target {
-        usable: Some(80 * POINT + POINT / 2),
-        ..Target::default()
-    };
-    let d = Target {
-        usable: Some(20 * POINT),
-        germination: Some(60 * POINT),
-        variation: Some(25 * POINT),
-    };
-    let mut seen = BTreeSet::new();
-    for seed in 0..14 {
-        let mut random = Random(seed);
-        let field = random_field(&mut random);
-        let (zone, local) = *random.one_of(&mut ZONES.clone());
-        let step = *random.one_of(&mut ["day", "week", "week", "month"]);
-        let has_targets = random.below(2) == 0;
-        let all_targets = [("B", b), ("d", d)];
-        let rules = Rules {
-            step,
-            local,
-            now: MADE,
-            targets: if has_targets { &all_targets } else { &[] },
-        };
-        let mut args = vec!["--time-zone", zone];
-        if has_targets {
-            args.extend(["--config", &config]);
-        }
-        eprintln!("seed {seed}: by {step} in {zone}, targets: {has_targets}");
-        let html = check(&field, &rules, &args);
-        seen.extend(classes(&html).into_iter().map(str::to_owned));
-    }
-    assert_eq!(seen.len(), 6, "{seen:?}");
-}
-
 /// Returns some crops with random rates, many of them in the last days and weeks.
 fn random_field(random: &mut Random) -> Field {
     let mut field = Field::default();
@@ -223,4 +184,48 @@ fn random_field(random: &mut Random) -> Field {
     }
     field.sow("A", MADE - 60, &["50.00"]);
     field
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn random_data_is_judged_by_the_rules() {
+        let folder = TempDir::new().unwrap();
+        let text = "[targets.B]\nusable_rate_min = 80.5\n[targets.d]\nusable_rate_min = 20\ngermination_rate_min = 60\ncoefficient_of_variation_max = 25\n";
+        let config = config(folder.path(), text);
+        let b = Target {
+            usable: Some(80 * POINT + POINT / 2),
+            ..Target::default()
+        };
+        let d = Target {
+            usable: Some(20 * POINT),
+            germination: Some(60 * POINT),
+            variation: Some(25 * POINT),
+        };
+        let mut seen = BTreeSet::new();
+        for seed in 0..14 {
+            let mut random = Random(seed);
+            let field = random_field(&mut random);
+            let (zone, local) = *random.one_of(&mut ZONES.clone());
+            let step = *random.one_of(&mut ["day", "week", "week", "month"]);
+            let has_targets = random.below(2) == 0;
+            let all_targets = [("B", b), ("d", d)];
+            let rules = Rules {
+                step,
+                local,
+                now: MADE,
+                targets: if has_targets { &all_targets } else { &[] },
+            };
+            let mut args = vec!["--time-zone", zone];
+            if has_targets {
+                args.extend(["--config", &config]);
+            }
+            eprintln!("seed {seed}: by {step} in {zone}, targets: {has_targets}");
+            let html = check(&field, &rules, &args);
+            seen.extend(classes(&html).into_iter().map(str::to_owned));
+        }
+        assert_eq!(seen.len(), 6, "{seen:?}");
+    }
 }

@@ -132,53 +132,6 @@ pub(crate) fn assert_self_contained(html: &str) {
 }
 
 #[test]
-fn the_page_does_not_depend_on_paging_or_faults() {
-    let args = ["--batches", "900", "--seed", "5"];
-    let server = Server::start(&args);
-    let plain_page = page(&server, &[]);
-    assert_self_contained(&plain_page);
-    let images = parts(&plain_page, "<svg", "</svg>");
-    assert!(images.len() > 8, "{}", images.len());
-    for image in images {
-        assert!(
-            image.contains("<title") && image.contains("<desc"),
-            "{image}"
-        );
-    }
-    let from = |html: &str, server: &Server| html.replace(&server.address.to_string(), "ADDRESS");
-    let expected = from(&plain_page, &server);
-    assert_eq!(from(&page(&server, &[]), &server), expected, "again");
-    let v1 = page(&server, &["--api", "v1"]);
-    assert!(v1.contains("(interface v1)"));
-    assert_eq!(
-        from(&v1, &server).replace("(interface v1)", "(interface v2)"),
-        expected
-    );
-    for faults in [
-        &["--page-size", "7", "--fault", "shuffle"][..],
-        &[
-            "--page-size",
-            "100",
-            "--fault",
-            "duplicates:0.3",
-            "--fault",
-            "503:0.2",
-            "--fault",
-            "truncate:0.1",
-            "--fault",
-            "unknown-fields",
-        ],
-    ] {
-        let other = Server::start(&[&args[..], faults].concat());
-        let html = page(&other, &["--parallel", "8", "--retries", "20"]);
-        // Unknown fields are part of the set digest.
-        let digest = |html: &str| parts(html, "<code>", "</code>")[0].to_owned();
-        let html = html.replace(&digest(&html), &digest(&plain_page));
-        assert_eq!(from(&html, &other), expected, "{faults:?}");
-    }
-}
-
-#[test]
 fn any_order_of_batches_gives_the_same_bytes() {
     // Many were created in the same second, and some have the same name.
     let items = (0..60).map(|number| {
@@ -467,4 +420,57 @@ fn the_file_is_written_atomically() {
     assert_eq!(nursery.asked(), asked, "must fail before any request");
     let ended = report(&nursery, &["--start", "2030"]);
     assert_eq!(ended.code, Some(0), "a page without batches");
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn the_page_does_not_depend_on_paging_or_faults() {
+        let args = ["--batches", "900", "--seed", "5"];
+        let server = Server::start(&args);
+        let plain_page = page(&server, &[]);
+        assert_self_contained(&plain_page);
+        let images = parts(&plain_page, "<svg", "</svg>");
+        assert!(images.len() > 8, "{}", images.len());
+        for image in images {
+            assert!(
+                image.contains("<title") && image.contains("<desc"),
+                "{image}"
+            );
+        }
+        let from =
+            |html: &str, server: &Server| html.replace(&server.address.to_string(), "ADDRESS");
+        let expected = from(&plain_page, &server);
+        assert_eq!(from(&page(&server, &[]), &server), expected, "again");
+        let v1 = page(&server, &["--api", "v1"]);
+        assert!(v1.contains("(interface v1)"));
+        assert_eq!(
+            from(&v1, &server).replace("(interface v1)", "(interface v2)"),
+            expected
+        );
+        for faults in [
+            &["--page-size", "7", "--fault", "shuffle"][..],
+            &[
+                "--page-size",
+                "100",
+                "--fault",
+                "duplicates:0.3",
+                "--fault",
+                "503:0.2",
+                "--fault",
+                "truncate:0.1",
+                "--fault",
+                "unknown-fields",
+            ],
+        ] {
+            let other = Server::start(&[&args[..], faults].concat());
+            let html = page(&other, &["--parallel", "8", "--retries", "20"]);
+            // Unknown fields are part of the set digest.
+            let digest = |html: &str| parts(html, "<code>", "</code>")[0].to_owned();
+            let html = html.replace(&digest(&html), &digest(&plain_page));
+            assert_eq!(from(&html, &other), expected, "{faults:?}");
+        }
+    }
 }

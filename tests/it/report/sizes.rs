@@ -35,25 +35,6 @@ fn year(batches: i64, crops: i64, link: &str) -> Vec<String> {
     (0..batches).map(text).collect()
 }
 
-#[test]
-fn a_year_of_a_large_nursery_stays_below_one_mebibyte() {
-    let link =
-        "https://analysis.example/sessions/2026/some-long-path/0123456789abcdef0123456789abcdef/";
-    for (batches, crops) in [(25_000, 16), (3_000, 300)] {
-        let service = ready(&year(batches, crops, link));
-        let html = page(&service, &[]);
-        assert_self_contained(&html);
-        let shown = facts(&html)["Batches"].replace(',', "");
-        assert_eq!(shown, batches.to_string());
-        assert_eq!(
-            facts(&html)["Crops"],
-            expected_crops(&html, crops),
-            "{crops}"
-        );
-        eprintln!("{batches} batches, {crops} crops: {} bytes", html.len());
-    }
-}
-
 /// Returns the expected number of crops: squares leave some crops without a batch.
 fn expected_crops(html: &str, crops: i64) -> String {
     let expected = (0..crops).map(|number| number * number % crops);
@@ -69,52 +50,6 @@ fn expected_crops(html: &str, crops: i64) -> String {
 }
 
 #[test]
-fn batches_that_were_not_looked_at_are_told() {
-    let batch = |number: i64, rate: &str| {
-        Batch::new(&format!("{number:06}"))
-            .created_at(MADE - number)
-            .with("crop_type", "\"Leek\"")
-            .with("avg_usable_seedling_rate", format!("\"{rate}\""))
-            .with("avg_germination_rate", "\"90.00\"")
-            .text()
-    };
-    // All are of the newest week; those that failed are the oldest, or the newest.
-    for (failed, lead, found) in [
-        (
-            27_000..27_100,
-            "Some batches need attention.",
-            "Some batches",
-        ),
-        (
-            0..100,
-            "At least 100 batches need attention, 100 of Leek failed.",
-            "At least 100",
-        ),
-    ] {
-        let rate = |number| {
-            if failed.contains(&number) {
-                "20.00"
-            } else {
-                "80.00"
-            }
-        };
-        let batches = (0..27_100).map(|number| batch(number, rate(number)));
-        let html = page(&ready(&batches.collect::<Vec<_>>()), &[]);
-        assert!(
-            reading::lead(&html).contains(lead),
-            "{}",
-            reading::lead(&html)
-        );
-        let attention = section(&html, "attention");
-        assert!(attention.contains(found), "{attention}");
-        assert!(
-            attention
-                .contains("Only the newest 25,000 of 27,100 batches of the week were looked at.")
-        );
-    }
-}
-
-#[test]
 fn long_links_do_not_make_a_long_page() {
     let link = format!("https://analysis.example/?{}", "a=1&'".repeat(390));
     let html = page(&ready(&year(1000, 1000, &link)), &["--step", "day"]);
@@ -124,4 +59,75 @@ fn long_links_do_not_make_a_long_page() {
     let longer = format!("https://analysis.example/{}", "a".repeat(2000));
     let html = page(&ready(&year(20, 2, &longer)), &[]);
     assert!(!html.contains("analysis.example"));
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn batches_that_were_not_looked_at_are_told() {
+        let batch = |number: i64, rate: &str| {
+            Batch::new(&format!("{number:06}"))
+                .created_at(MADE - number)
+                .with("crop_type", "\"Leek\"")
+                .with("avg_usable_seedling_rate", format!("\"{rate}\""))
+                .with("avg_germination_rate", "\"90.00\"")
+                .text()
+        };
+        // All are of the newest week; those that failed are the oldest, or the newest.
+        for (failed, lead, found) in [
+            (
+                27_000..27_100,
+                "Some batches need attention.",
+                "Some batches",
+            ),
+            (
+                0..100,
+                "At least 100 batches need attention, 100 of Leek failed.",
+                "At least 100",
+            ),
+        ] {
+            let rate = |number| {
+                if failed.contains(&number) {
+                    "20.00"
+                } else {
+                    "80.00"
+                }
+            };
+            let batches = (0..27_100).map(|number| batch(number, rate(number)));
+            let html = page(&ready(&batches.collect::<Vec<_>>()), &[]);
+            assert!(
+                reading::lead(&html).contains(lead),
+                "{}",
+                reading::lead(&html)
+            );
+            let attention = section(&html, "attention");
+            assert!(attention.contains(found), "{attention}");
+            assert!(
+                attention.contains(
+                    "Only the newest 25,000 of 27,100 batches of the week were looked at."
+                )
+            );
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_year_of_a_large_nursery_stays_below_one_mebibyte() {
+        let link = "https://analysis.example/sessions/2026/some-long-path/0123456789abcdef0123456789abcdef/";
+        for (batches, crops) in [(25_000, 16), (3_000, 300)] {
+            let service = ready(&year(batches, crops, link));
+            let html = page(&service, &[]);
+            assert_self_contained(&html);
+            let shown = facts(&html)["Batches"].replace(',', "");
+            assert_eq!(shown, batches.to_string());
+            assert_eq!(
+                facts(&html)["Crops"],
+                expected_crops(&html, crops),
+                "{crops}"
+            );
+            eprintln!("{batches} batches, {crops} crops: {} bytes", html.len());
+        }
+    }
 }

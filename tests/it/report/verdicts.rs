@@ -382,28 +382,6 @@ fn sixty_crops_are_judged_one_by_one() {
 }
 
 #[test]
-fn thousands_of_batches_are_judged_exactly() {
-    // Twenty crops over 25 weeks, and three crops over two weeks.
-    for (crops, weeks, each) in [(20, 25, 10), (3, 2, 833)] {
-        let mut random = Random(5000);
-        let mut field = Field::default();
-        for crop in 0..crops {
-            let middle = 30 + random.below(60);
-            for week in 0..weeks {
-                let shift = if week == 0 { random.below(12) - 6 } else { 0 };
-                let rates: Vec<String> =
-                    (0..each).map(|_| random.rate(middle + shift, 4)).collect();
-                field.sow(&format!("Crop {crop}"), MONDAY - WEEK * week, &rates);
-            }
-        }
-        let texts: Vec<String> = field.batches.iter().map(ToString::to_string).collect();
-        assert!(texts.len() > 4990);
-        let service = ready(&texts);
-        check_service(&service, &field.trays(), &Rules::weekly(MADE), &[]);
-    }
-}
-
-#[test]
 fn names_of_any_script_are_judged() {
     let names = [
         "มะเขือเทศ",
@@ -438,4 +416,31 @@ fn names_of_any_script_are_judged() {
     let first = format!("{PERIOD} ΣΑΛΑΤΑ fell 21.0 points to 59.0 % usable; ");
     assert!(lead(&html).starts_with(&first), "{}", lead(&html));
     assert!(html.contains("Ñandú &#38; &#60;b&#62;") && !html.contains("<b> fell"));
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn thousands_of_batches_are_judged_exactly() {
+        // Twenty crops over 25 weeks, and three crops over two weeks.
+        for (crops, weeks, each) in [(20, 25, 10), (3, 2, 833)] {
+            let mut random = Random(5000);
+            let mut field = Field::default();
+            for crop in 0..crops {
+                let middle = 30 + random.below(60);
+                for week in 0..weeks {
+                    let shift = if week == 0 { random.below(12) - 6 } else { 0 };
+                    let rates: Vec<String> =
+                        (0..each).map(|_| random.rate(middle + shift, 4)).collect();
+                    field.sow(&format!("Crop {crop}"), MONDAY - WEEK * week, &rates);
+                }
+            }
+            let texts: Vec<String> = field.batches.iter().map(ToString::to_string).collect();
+            assert!(texts.len() > 4990);
+            let service = ready(&texts);
+            check_service(&service, &field.trays(), &Rules::weekly(MADE), &[]);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{ask, batches, check, summary};
+use super::{ask, batches, check, json, summary};
 use crate::fake::live::{DAY, now};
 use crate::fake::{date, second};
 use crate::judge::{Crop, Field, Newest, POINT, Random, Rules, Target, assert_verdicts, rounded};
@@ -118,66 +118,6 @@ const CONFIG: &str = "[targets.leek]\nusable_rate_min = 80\n\
     [targets.Basil]\nusable_rate_min = 45\ngermination_rate_min = 87\ncoefficient_of_variation_max = 15\n\
     [targets.Kale]\ngermination_rate_min = 80\ncoefficient_of_variation_max = 15\n";
 
-#[test]
-fn verdicts_match_the_batches() {
-    let folder = TempDir::new().unwrap();
-    let config = config(folder.path(), CONFIG);
-    let mut seen = BTreeSet::new();
-    for seed in 1..=5 {
-        let field = field(seed);
-        let service = field.service();
-        let batches = batches(&service);
-        check(&service, &batches, "crop_type");
-        check(&service, &batches, "crop_type,week");
-
-        let rules = Rules {
-            targets: &TARGETS,
-            ..Rules::weekly(now())
-        };
-        let trays = field.trays();
-        let newest = rules.judge(&trays);
-        let table = summary(&service, &["--config", &config]);
-        assert_eq!(cells(&table), expected_cells(&newest), "{seed}: {table}");
-        let week = newest_week(newest.number)["week"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        // The running week is not complete yet.
-        let share = format!("Newest week ({week}, ");
-        let share = table.split_once(&share).map(|(_, rest)| rest);
-        let is_running = share.is_some_and(|rest| rest[..30].contains(" 7 days so far): "));
-        assert!(
-            is_running || table.contains(&format!("Newest week ({week}): ")),
-            "{table}"
-        );
-
-        let output = super::json(&service, &["--config", &config]);
-        assert_verdicts(&output, &newest);
-        for crop in &newest.crops {
-            seen.insert(if crop.is_present() {
-                crop.verdict
-            } else {
-                "absent"
-            });
-            seen.extend(crop.target_state());
-            seen.extend(crop.attention.first().map(|_| "attention"));
-        }
-    }
-    // The data has every case.
-    let all = [
-        "absent",
-        "attention",
-        "down",
-        "met",
-        "missed",
-        "no_values",
-        "too_few",
-        "up",
-        "usual",
-    ];
-    assert_eq!(seen, BTreeSet::from(all));
-}
-
 /// Returns the cells of the column, in the order of the table: by name, and those without one last.
 fn expected_cells(newest: &Newest<'_>) -> Vec<(String, String)> {
     let mut cells: Vec<(String, String)> = newest
@@ -208,7 +148,7 @@ fn a_date_in_the_future_or_none_does_not_decide_the_newest_week() {
             .with("batch_creation_date", "\"some day\"")
     });
     let service = field.service();
-    let output = super::json(&service, &["--lenient"]);
+    let output = json(&service, &["--lenient"]);
     assert_eq!(output["newest_step"]["week"], "2026-W24");
     let leek = &output["groups"][0];
     assert_eq!(
@@ -226,7 +166,7 @@ fn a_date_in_the_future_or_none_does_not_decide_the_newest_week() {
     // Without any date, there is no week.
     let mut undated = Field::default();
     undated.add(|batch| batch.with("batch_creation_date", "\"some day\""));
-    let output = super::json(&undated.service(), &["--lenient"]);
+    let output = json(&undated.service(), &["--lenient"]);
     assert_eq!(output["newest_step"], Value::Null);
     assert!(output["groups"][0].get("verdict").is_none(), "{output}");
     let table = summary(&undated.service(), &["--lenient"]);
@@ -249,10 +189,75 @@ fn only_crops_are_judged() {
         assert!(!table.to_lowercase().contains("newest week"), "{table}");
     }
     // The total is not a crop.
-    let output = super::json(&service, &[]);
+    let output = json(&service, &[]);
     assert!(
         output["groups"][0].get("verdict").is_some() && output["total"].get("verdict").is_none()
     );
     let ended = ask(&service, "summary", &["-f", "csv"]);
     assert!(!ended.stdout.contains("verdict"), "{}", ended.stdout);
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn verdicts_match_the_batches() {
+        let folder = TempDir::new().unwrap();
+        let config = config(folder.path(), CONFIG);
+        let mut seen = BTreeSet::new();
+        for seed in 1..=5 {
+            let field = field(seed);
+            let service = field.service();
+            let batches = batches(&service);
+            check(&service, &batches, "crop_type");
+            check(&service, &batches, "crop_type,week");
+
+            let rules = Rules {
+                targets: &TARGETS,
+                ..Rules::weekly(now())
+            };
+            let trays = field.trays();
+            let newest = rules.judge(&trays);
+            let table = summary(&service, &["--config", &config]);
+            assert_eq!(cells(&table), expected_cells(&newest), "{seed}: {table}");
+            let week = newest_week(newest.number)["week"]
+                .as_str()
+                .unwrap()
+                .to_owned();
+            // The running week is not complete yet.
+            let share = format!("Newest week ({week}, ");
+            let share = table.split_once(&share).map(|(_, rest)| rest);
+            let is_running = share.is_some_and(|rest| rest[..30].contains(" 7 days so far): "));
+            assert!(
+                is_running || table.contains(&format!("Newest week ({week}): ")),
+                "{table}"
+            );
+
+            let output = json(&service, &["--config", &config]);
+            assert_verdicts(&output, &newest);
+            for crop in &newest.crops {
+                seen.insert(if crop.is_present() {
+                    crop.verdict
+                } else {
+                    "absent"
+                });
+                seen.extend(crop.target_state());
+                seen.extend(crop.attention.first().map(|_| "attention"));
+            }
+        }
+        // The data has every case.
+        let all = [
+            "absent",
+            "attention",
+            "down",
+            "met",
+            "missed",
+            "no_values",
+            "too_few",
+            "up",
+            "usual",
+        ];
+        assert_eq!(seen, BTreeSet::from(all));
+    }
 }

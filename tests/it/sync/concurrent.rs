@@ -153,49 +153,6 @@ pub(super) fn exported(shelf: &ArchiveFile, args: &[&str]) -> Output {
 }
 
 #[test]
-fn an_export_from_the_archive_equals_one_from_the_service() {
-    let server = with(
-        &["--batches", "700", "--page-size", "50"],
-        &["unknown-fields"],
-    );
-    let shelf = ArchiveFile::new();
-    shelf.complete(&server, &[]);
-    for (formats, flags) in [
-        (&["json", "ndjson", "csv", "tsv", "table"][..], &[][..]),
-        (&["ndjson"], &["--start", "2025-03"]),
-        (&["ndjson"], &["--end", "2025-03-01T12:00:00Z"]),
-        (&["ndjson"], &["--start", "2024-05", "--end", "2025-09"]),
-        (&["ndjson", "table"], &["--where", "crop_type=Tomato"]),
-        (
-            &["ndjson"],
-            &["--where", "warnings", "--where", "avg_germination_rate<80"],
-        ),
-        (
-            &["ndjson", "table"],
-            &["--sort", "avg_germination_rate:desc"],
-        ),
-        (
-            &["ndjson", "csv"],
-            &["--sort", "batch_name", "--limit", "70"],
-        ),
-        (&["ndjson"], &["--limit", "33"]),
-        (&["json", "csv", "table"], &["--limit", "0"]),
-        (
-            &["ndjson", "csv"],
-            &["--fields", "batch_id,comment", "--start", "2026"],
-        ),
-    ] {
-        for format in formats {
-            let args = [&["-f", format, "-q"], flags].concat();
-            let here = exported(&shelf, &args);
-            let there = crate::harness::export(&server, &args);
-            assert!(here.stdout == there.stdout, "{args:?}");
-        }
-    }
-    assert!(exported(&shelf, &["-f", "csv"]).stdout.lines().count() > 700);
-}
-
-#[test]
 fn a_manifest_of_the_archive_has_the_digest_of_the_service() {
     let server = Server::start(&["--batches", "300", "--page-size", "50"]);
     let shelf = ArchiveFile::new();
@@ -513,4 +470,52 @@ fn a_signal_interrupts_the_wait_for_a_reader_and_loses_nothing() {
     assert!(shelf.received() == before);
     shelf.complete(&server, &["--start", "2020"]);
     shelf.assert_holds(&batches(&server, ""), "the next run");
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn an_export_from_the_archive_equals_one_from_the_service() {
+        let server = with(
+            &["--batches", "700", "--page-size", "50"],
+            &["unknown-fields"],
+        );
+        let shelf = ArchiveFile::new();
+        shelf.complete(&server, &[]);
+        for (formats, flags) in [
+            (&["json", "ndjson", "csv", "tsv", "table"][..], &[][..]),
+            (&["ndjson"], &["--start", "2025-03"]),
+            (&["ndjson"], &["--end", "2025-03-01T12:00:00Z"]),
+            (&["ndjson"], &["--start", "2024-05", "--end", "2025-09"]),
+            (&["ndjson", "table"], &["--where", "crop_type=Tomato"]),
+            (
+                &["ndjson"],
+                &["--where", "warnings", "--where", "avg_germination_rate<80"],
+            ),
+            (
+                &["ndjson", "table"],
+                &["--sort", "avg_germination_rate:desc"],
+            ),
+            (
+                &["ndjson", "csv"],
+                &["--sort", "batch_name", "--limit", "70"],
+            ),
+            (&["ndjson"], &["--limit", "33"]),
+            (&["json", "csv", "table"], &["--limit", "0"]),
+            (
+                &["ndjson", "csv"],
+                &["--fields", "batch_id,comment", "--start", "2026"],
+            ),
+        ] {
+            for format in formats {
+                let args = [&["-f", format, "-q"], flags].concat();
+                let here = exported(&shelf, &args);
+                let there = crate::harness::export(&server, &args);
+                assert!(here.stdout == there.stdout, "{args:?}");
+            }
+        }
+        assert!(exported(&shelf, &["-f", "csv"]).stdout.lines().count() > 700);
+    }
 }

@@ -233,66 +233,73 @@ fn assert_whole(options: &[&str], faults: &[&str], worker_counts: &[&str], flags
 const WORKER_COUNTS: [&str; 3] = ["1", "4", "16"];
 
 #[test]
-fn network_faults_do_not_change_the_archive() {
-    assert_whole(&SEVERAL_WINDOWS, &[], &WORKER_COUNTS, &[]);
-    for faults in [
-        &["503:0.2"][..],
-        &["500:0.2"],
-        &["429:0.2"],
-        &["reset:0.2"],
-        &["truncate:0.2"],
-        &["gzip", "truncate:0.1"],
-        &["latency:1ms", "busy:2"],
-    ] {
-        assert_whole(&SEVERAL_WINDOWS, faults, &["1", "8"], &[]);
-    }
-}
-
-#[test]
-fn every_reading_of_the_interface_gives_the_same_archive() {
-    for faults in [
-        &["cursor-expiry:2"][..],
-        &["cursor-expiry:3", "bad-cursor:410"],
-        &["dates-with-cursor:required"],
-        &["dates-with-cursor:refused"],
-        &["empty-pages:0.3"],
-        &["shuffle"],
-        &["newest-first"],
-        &["duplicates:0.3"],
-        &["newest-first", "duplicates:0.3", "empty-pages:0.3"],
-        &["token-uses:3"],
-        &["token-uses:1", "bad-token:403", "expires-in"],
-    ] {
-        assert_whole(&SEVERAL_WINDOWS, faults, &["1", "8"], &[]);
-    }
-}
-
-#[test]
-fn version_1_fills_the_same_archive() {
-    let many = ["--batches", "2100"];
-    for (faults, flags) in [
-        (&["v2-missing", "v1-truncate"][..], &[][..]),
-        (&["v2-missing", "v1-refuse"], &[]),
-        (&["v1-refuse:413"], &["--api", "v1"]),
-        (&["v1-truncate", "newest-first"], &["--api", "v1"]),
-        (
-            &["v1-truncate", "shuffle", "duplicates:0.3"],
-            &["--api", "v1"],
-        ),
-    ] {
-        assert_whole(&many, faults, &["1", "4"], flags);
-    }
-    let server = with(&[], &["v2-missing"]);
-    let shelf = ArchiveFile::new();
-    let ended = shelf.complete(&server, &[]);
-    assert!(ended.stderr.contains("using version 1"), "{ended:?}");
-    assert_eq!(shelf.one::<String>("SELECT version FROM runs"), "v1");
-}
-
-#[test]
 fn unknown_fields_are_kept() {
     let server = with(&[], &["unknown-fields"]);
     let shelf = ArchiveFile::new();
     shelf.complete(&server, &[]);
     shelf.assert_holds(&batches(&server, ""), "unknown fields");
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn every_reading_of_the_interface_gives_the_same_archive() {
+        for faults in [
+            &["cursor-expiry:2"][..],
+            &["cursor-expiry:3", "bad-cursor:410"],
+            &["dates-with-cursor:required"],
+            &["dates-with-cursor:refused"],
+            &["empty-pages:0.3"],
+            &["shuffle"],
+            &["newest-first"],
+            &["duplicates:0.3"],
+            &["newest-first", "duplicates:0.3", "empty-pages:0.3"],
+            &["token-uses:3"],
+            &["token-uses:1", "bad-token:403", "expires-in"],
+        ] {
+            assert_whole(&SEVERAL_WINDOWS, faults, &["1", "8"], &[]);
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn network_faults_do_not_change_the_archive() {
+        assert_whole(&SEVERAL_WINDOWS, &[], &WORKER_COUNTS, &[]);
+        for faults in [
+            &["503:0.2"][..],
+            &["500:0.2"],
+            &["429:0.2"],
+            &["reset:0.2"],
+            &["truncate:0.2"],
+            &["gzip", "truncate:0.1"],
+            &["latency:1ms", "busy:2"],
+        ] {
+            assert_whole(&SEVERAL_WINDOWS, faults, &["1", "8"], &[]);
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn version_1_fills_the_same_archive() {
+        let many = ["--batches", "2100"];
+        for (faults, flags) in [
+            (&["v2-missing", "v1-truncate"][..], &[][..]),
+            (&["v2-missing", "v1-refuse"], &[]),
+            (&["v1-refuse:413"], &["--api", "v1"]),
+            (&["v1-truncate", "newest-first"], &["--api", "v1"]),
+            (
+                &["v1-truncate", "shuffle", "duplicates:0.3"],
+                &["--api", "v1"],
+            ),
+        ] {
+            assert_whole(&many, faults, &["1", "4"], flags);
+        }
+        let server = with(&[], &["v2-missing"]);
+        let shelf = ArchiveFile::new();
+        let ended = shelf.complete(&server, &[]);
+        assert!(ended.stderr.contains("using version 1"), "{ended:?}");
+        assert_eq!(shelf.one::<String>("SELECT version FROM runs"), "v1");
+    }
 }

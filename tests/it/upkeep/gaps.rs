@@ -102,40 +102,6 @@ fn the_state_of_singer_does_not_pass_a_gap() {
 }
 
 #[test]
-fn a_gap_of_version_1_is_named_until_version_2_fills_it() {
-    let nursery = LiveService::start();
-    nursery.state().page = 500;
-    nursery.state().fill("a", (0..1200).map(|_| now() - DAY));
-    nursery.state().v1_limit = Some(1000);
-    nursery.state().has_v2 = false;
-    let shelf = ArchiveFile::new();
-    for _ in 0..2 {
-        let ended = shelf.complete(&nursery, &[]);
-        assert!(
-            ended.stderr.contains("the archive has a gap there"),
-            "{ended:?}"
-        );
-    }
-    let hint = "fetches the rest, or says why it cannot\n";
-    let mut command = crate::harness::trayscan(&["sync", "--status", "--max-age", "1h"]);
-    let ended = command.arg(&shelf.path).output().expect(10);
-    assert!(ended.stderr.ends_with(hint), "{ended:?}");
-    let mut command = crate::harness::trayscan(&["export", "-q", "-f", "csv", "--archive"]);
-    let ended = command.arg(&shelf.path).output().expect(0);
-    assert!(ended.stderr.ends_with(hint), "{ended:?}");
-    nursery.state().has_v2 = true;
-    shelf.complete(&nursery, &[]);
-    shelf.assert_holds(&nursery.state().texts(), "filled");
-    nursery.state().has_v2 = false;
-    let ended = shelf.complete(&nursery, &[]);
-    assert!(
-        ended.stderr.contains("may have returned only some"),
-        "{ended:?}"
-    );
-    assert!(!ended.stderr.contains("has a gap"), "{ended:?}");
-}
-
-#[test]
 fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
     let nursery = a_year();
     nursery.state().answers = Some(20);
@@ -312,24 +278,6 @@ fn an_invalid_batch_is_not_searched_for_if_dates_are_ignored() {
 }
 
 #[test]
-fn version_1_ignoring_dates_ends_the_run() {
-    for order in [Order::OldestFirst, Order::NewestFirst] {
-        let nursery = LiveService::start();
-        nursery
-            .state()
-            .fill("a", (0..1000).map(|n| now() - n * DAY / 10));
-        nursery.state().has_v2 = false;
-        nursery.state().ignores_dates = true;
-        nursery.state().order = order;
-        let shelf = ArchiveFile::new();
-        let ended = shelf.sync(&nursery, &["--parallel", "1"]);
-        assert_eq!(ended.code, Some(7), "{ended:?}");
-        assert!(ended.stderr.contains("for any dates"), "{ended:?}");
-        assert!(nursery.asked() < 200, "{} requests", nursery.asked());
-    }
-}
-
-#[test]
 fn several_invalid_batches_do_not_block_others() {
     let nursery = a_year();
     let bad = ["a0060", "a0150", "a0151", "a0294", "a0299"];
@@ -345,43 +293,6 @@ fn several_invalid_batches_do_not_block_others() {
     }
     shelf.complete(&nursery, &[]);
     shelf.assert_holds(&nursery.state().texts(), "mended");
-}
-
-#[test]
-fn many_invalid_batches_do_not_block_others() {
-    // Every seventh batch, and then a whole month.
-    let scattered: Vec<usize> = (4..300).step_by(7).collect();
-    let in_a_row: Vec<usize> = (200..230).collect();
-    // After many requests for the month, a gap may also have a few days beside it.
-    for (bad, beside, workers) in [(scattered, 0, "1"), (in_a_row, 20, "4")] {
-        let nursery = a_year();
-        for day in &bad {
-            let id = format!("a{day:04}");
-            nursery.state().edit(&id, "avg_germination_rate", "88.5");
-        }
-        let shelf = ArchiveFile::new();
-        let ended = shelf.sync(&nursery, &["--parallel", workers]).expect(7);
-        let (good, received) = (300 - bad.len(), shelf.received().len());
-        assert!(
-            (good - beside..=good).contains(&received),
-            "{received}: {ended:?}"
-        );
-        assert!(
-            ended.stderr.contains("everything else is up to date"),
-            "{ended:?}"
-        );
-        assert!(
-            ended.stderr.contains("more parts of the range remain gaps"),
-            "{ended:?}"
-        );
-        assert!(ended.stderr.contains("with `--lenient`"), "{ended:?}");
-        assert!(nursery.asked() < 1500, "{} requests", nursery.asked());
-        // New batches arrive, whatever is wrong with older ones.
-        let new = Batch::new("new").created_at(now() - 30);
-        nursery.state().put("new", new);
-        shelf.sync(&nursery, &["--parallel", workers]).expect(7);
-        assert!(shelf.received().contains_key("new"));
-    }
 }
 
 #[test]
@@ -548,31 +459,126 @@ fn the_next_run_continues_where_the_service_failed() {
     }
 }
 
-#[test]
-fn repeated_failures_still_make_progress() {
-    for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
-        let nursery = a_year();
-        nursery.state().order = order;
-        let shelf = ArchiveFile::new();
-        let mut last = 0;
-        for round in 0.. {
-            nursery.state().answers = Some(if order == Order::None { 24 } else { 12 });
-            let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "2"]);
-            let stored = if shelf.path.exists() {
-                shelf.received().len()
-            } else {
-                0
-            };
-            assert!(stored >= last, "{order:?}: batches were lost");
-            last = stored;
-            if ended.code == Some(0) {
-                break;
-            }
-            assert_eq!(ended.code, Some(5), "{ended:?}");
-            assert!(round < 30, "{order:?}: still incomplete, with {stored}");
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn version_1_ignoring_dates_ends_the_run() {
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            let nursery = LiveService::start();
+            nursery
+                .state()
+                .fill("a", (0..1000).map(|n| now() - n * DAY / 10));
+            nursery.state().has_v2 = false;
+            nursery.state().ignores_dates = true;
+            nursery.state().order = order;
+            let shelf = ArchiveFile::new();
+            let ended = shelf.sync(&nursery, &["--parallel", "1"]);
+            assert_eq!(ended.code, Some(7), "{ended:?}");
+            assert!(ended.stderr.contains("for any dates"), "{ended:?}");
+            assert!(nursery.asked() < 200, "{} requests", nursery.asked());
         }
-        shelf.assert_holds(&nursery.state().texts(), &format!("{order:?}"));
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn many_invalid_batches_do_not_block_others() {
+        // Every seventh batch, and then a whole month.
+        let scattered: Vec<usize> = (4..300).step_by(7).collect();
+        let in_a_row: Vec<usize> = (200..230).collect();
+        // After many requests for the month, a gap may also have a few days beside it.
+        for (bad, beside, workers) in [(scattered, 0, "1"), (in_a_row, 20, "4")] {
+            let nursery = a_year();
+            for day in &bad {
+                let id = format!("a{day:04}");
+                nursery.state().edit(&id, "avg_germination_rate", "88.5");
+            }
+            let shelf = ArchiveFile::new();
+            let ended = shelf.sync(&nursery, &["--parallel", workers]).expect(7);
+            let (good, received) = (300 - bad.len(), shelf.received().len());
+            assert!(
+                (good - beside..=good).contains(&received),
+                "{received}: {ended:?}"
+            );
+            assert!(
+                ended.stderr.contains("everything else is up to date"),
+                "{ended:?}"
+            );
+            assert!(
+                ended.stderr.contains("more parts of the range remain gaps"),
+                "{ended:?}"
+            );
+            assert!(ended.stderr.contains("with `--lenient`"), "{ended:?}");
+            assert!(nursery.asked() < 1500, "{} requests", nursery.asked());
+            // New batches arrive, whatever is wrong with older ones.
+            let new = Batch::new("new").created_at(now() - 30);
+            nursery.state().put("new", new);
+            shelf.sync(&nursery, &["--parallel", workers]).expect(7);
+            assert!(shelf.received().contains_key("new"));
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_gap_of_version_1_is_named_until_version_2_fills_it() {
+        let nursery = LiveService::start();
+        nursery.state().page = 500;
+        nursery.state().fill("a", (0..1200).map(|_| now() - DAY));
+        nursery.state().v1_limit = Some(1000);
+        nursery.state().has_v2 = false;
+        let shelf = ArchiveFile::new();
+        for _ in 0..2 {
+            let ended = shelf.complete(&nursery, &[]);
+            assert!(
+                ended.stderr.contains("the archive has a gap there"),
+                "{ended:?}"
+            );
+        }
+        let hint = "fetches the rest, or says why it cannot\n";
+        let mut command = crate::harness::trayscan(&["sync", "--status", "--max-age", "1h"]);
+        let ended = command.arg(&shelf.path).output().expect(10);
+        assert!(ended.stderr.ends_with(hint), "{ended:?}");
+        let mut command = crate::harness::trayscan(&["export", "-q", "-f", "csv", "--archive"]);
+        let ended = command.arg(&shelf.path).output().expect(0);
+        assert!(ended.stderr.ends_with(hint), "{ended:?}");
+        nursery.state().has_v2 = true;
+        shelf.complete(&nursery, &[]);
+        shelf.assert_holds(&nursery.state().texts(), "filled");
+        nursery.state().has_v2 = false;
+        let ended = shelf.complete(&nursery, &[]);
+        assert!(
+            ended.stderr.contains("may have returned only some"),
+            "{ended:?}"
+        );
+        assert!(!ended.stderr.contains("has a gap"), "{ended:?}");
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn repeated_failures_still_make_progress() {
+        for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
+            let nursery = a_year();
+            nursery.state().order = order;
+            let shelf = ArchiveFile::new();
+            let mut last = 0;
+            for round in 0.. {
+                nursery.state().answers = Some(if order == Order::None { 24 } else { 12 });
+                let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "2"]);
+                let stored = if shelf.path.exists() {
+                    shelf.received().len()
+                } else {
+                    0
+                };
+                assert!(stored >= last, "{order:?}: batches were lost");
+                last = stored;
+                if ended.code == Some(0) {
+                    break;
+                }
+                assert_eq!(ended.code, Some(5), "{ended:?}");
+                assert!(round < 30, "{order:?}: still incomplete, with {stored}");
+            }
+            shelf.assert_holds(&nursery.state().texts(), &format!("{order:?}"));
+        }
     }
 }
-
-// Orders and dates.

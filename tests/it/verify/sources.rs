@@ -89,8 +89,10 @@ fn standard_input_can_be_verified() {
     let ended = piped(&csv, &["-", "--against", "-"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     // Larger than the memory buffer.
-    let large = Server::start(&["--batches", "14000", "--page-size", "1000"]);
-    let large = folder.export(&large, "large.ndjson", &[]);
+    let comment = format!("\"{}\"", "x".repeat(8 << 10));
+    let batches = (0..1100).map(|id| Batch::new(&id.to_string()).with("comment", &comment).text());
+    let batches: Vec<String> = batches.collect();
+    let large = folder.write("large.ndjson", batches.join("\n") + "\n");
     assert!(fs::metadata(&large).unwrap().len() > 8 << 20);
     assert_equal(&piped(&large, &["-", "--against", &large]), "large");
     #[cfg(unix)]

@@ -54,26 +54,6 @@ fn circle_after_a_lead_in(number: usize) -> Vec<usize> {
 }
 
 #[test]
-fn very_many_empty_pages_are_reported_once() {
-    for (service, warnings) in [
-        (
-            service(|number| vec![1; usize::from(number == 999)], 999),
-            0,
-        ),
-        (
-            service(|number| vec![1; usize::from(number == 1500)], 1500),
-            1,
-        ),
-    ] {
-        let exported = export(&service, &["--parallel", "1"]).expect(0);
-        assert_eq!(exported.ids(), ["b1"]);
-        let says = "warning: the service keeps sending empty pages, 1,000 in a row so far";
-        let stderr = &exported.stderr;
-        assert_eq!(stderr.matches(says).count(), warnings, "{stderr}");
-    }
-}
-
-#[test]
 fn ten_pages_without_new_batches_fail() {
     for (ids, pages) in [
         (first_page as fn(usize) -> Vec<usize>, 1 + 10),
@@ -211,6 +191,31 @@ fn a_sync_fails_with_the_same_error_and_keeps_received_batches() {
                 .query_row("SELECT count(*) FROM batches", [], |row| row.get(0))
                 .unwrap();
             assert_eq!(count, 3);
+        }
+    }
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn very_many_empty_pages_are_reported_once() {
+        for (service, warnings) in [
+            (
+                service(|number| vec![1; usize::from(number == 999)], 999),
+                0,
+            ),
+            (
+                service(|number| vec![1; usize::from(number == 1500)], 1500),
+                1,
+            ),
+        ] {
+            let exported = export(&service, &["--parallel", "1"]).expect(0);
+            assert_eq!(exported.ids(), ["b1"]);
+            let says = "warning: the service keeps sending empty pages, 1,000 in a row so far";
+            let stderr = &exported.stderr;
+            assert_eq!(stderr.matches(says).count(), warnings, "{stderr}");
         }
     }
 }

@@ -25,61 +25,6 @@ fn ids(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_large_page_takes_no_more_memory_than_a_small_one() {
-    if !can_measure() {
-        return;
-    }
-    let (page, count) = page_of(0, 40);
-    for framing in [Framing::Length, Framing::Chunked, Framing::GzipChunked] {
-        let service = service([Answer::framed(200, framing, page.as_bytes())]);
-        let (exported, peak) = measured(&service, &[]);
-        assert_eq!(exported.code, 0, "{framing:?}: {}", exported.stderr);
-        assert!(exported.ids() == ids(count), "{framing:?}");
-        assert!(peak < 64 * 1024, "{framing:?}: {peak} kB");
-    }
-}
-
-#[test]
-fn a_batch_repeated_in_one_page_does_not_fill_the_memory() {
-    if !can_measure() {
-        return;
-    }
-    let same = vec![batch("b1"); 200_000];
-    let body = page(&same, None);
-    let service = service([Answer::framed(200, Framing::GzipLength, body.as_bytes())]);
-    let (exported, peak) = measured(&service, &[]);
-    assert_eq!(exported.code, 0, "{}", exported.stderr);
-    assert_eq!(exported.ids(), ["b1"]);
-    assert!(peak < 64 * 1024, "{peak} kB");
-}
-
-#[test]
-fn a_large_page_that_was_cut_is_retried_without_duplicates() {
-    let (page, count) = page_of(0, 12);
-    for framing in [Framing::Length, Framing::Chunked, Framing::GzipLength] {
-        for share in [3, 9] {
-            let whole = Answer::framed(200, framing, page.as_bytes());
-            let cut = whole.clone().cut_at(whole.len() * share / 10);
-            let service = service([cut, whole]);
-            let exported = export(&service, &["--retries", "3"]).expect(0);
-            assert!(exported.ids() == ids(count), "{framing:?} {share}");
-            assert!(!exported.has("duplicate"), "{}", exported.stderr);
-            assert!(exported.has("trying again"), "{}", exported.stderr);
-        }
-    }
-}
-
-#[test]
-fn a_large_page_that_is_never_complete_publishes_nothing() {
-    let (page, _) = page_of(0, 12);
-    let whole = Answer::ok(&page);
-    let cut = whole.clone().cut_at(whole.len() - 10);
-    let service = service([cut.clone(), cut]);
-    let exported = export(&service, &[]).expect(5);
-    assert_eq!(exported.file, None);
-}
-
-#[test]
 fn an_error_at_the_end_of_a_large_page_is_an_error() {
     let (page, _) = page_of(0, 12);
     let broken = page.replacen("],\"next_token\":null}", "],\"next_token\":7}", 1);
@@ -90,44 +35,6 @@ fn an_error_at_the_end_of_a_large_page_is_an_error() {
         "{}",
         exported.stderr
     );
-}
-
-#[test]
-fn version_1_may_answer_with_large_batches() {
-    if !can_measure() {
-        return;
-    }
-    // Fewer batches than make a response incomplete, but far more bytes than usual.
-    let comment = "x".repeat(120_000);
-    let large = |id: usize| {
-        batch(&format!("b-{}", 1_000_000 + id)).replace("\"Tray\"", &format!("\"{comment}\""))
-    };
-    let batches: Vec<String> = (0..500).map(large).collect();
-    let body = format!("[{}]", batches.join(","));
-    let service = service([Answer::framed(200, Framing::Chunked, body.as_bytes())]);
-    let (exported, peak) = measured(&service, &["--api", "v1"]);
-    assert_eq!(exported.code, 0, "{}", exported.stderr);
-    assert!(exported.ids() == ids(500));
-    assert!(peak < 64 * 1024, "{peak} kB");
-}
-
-#[test]
-fn a_limit_ends_a_large_page_early() {
-    let (page, _) = page_of(0, 40);
-    for _ in 0..4 {
-        let service = service([Answer::ok(&page)]);
-        let folder = tempfile::tempdir().unwrap();
-        let manifest = folder.path().join("manifest.json");
-        let manifest_flag = format!("--manifest={}", manifest.display());
-        let exported = export(&service, &["--limit", "5", &manifest_flag]).expect(0);
-        assert_eq!(exported.ids(), ids(5));
-        // The rest of the response is not wanted, which is no error.
-        assert!(!exported.has("trying again"), "{}", exported.stderr);
-        let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
-        let windows = &manifest["windows"];
-        assert_eq!(windows[0]["pages"], 1, "{windows}");
-        assert_eq!(windows.as_array().map(Vec::len), Some(1), "{windows}");
-    }
 }
 
 #[test]
@@ -148,4 +55,107 @@ fn an_export_that_stops_within_a_large_page_says_that_it_is_incomplete() {
         "{}",
         ended.stderr
     );
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_large_page_takes_no_more_memory_than_a_small_one() {
+        if !can_measure() {
+            return;
+        }
+        let (page, count) = page_of(0, 40);
+        for framing in [Framing::Length, Framing::Chunked, Framing::GzipChunked] {
+            let service = service([Answer::framed(200, framing, page.as_bytes())]);
+            let (exported, peak) = measured(&service, &[]);
+            assert_eq!(exported.code, 0, "{framing:?}: {}", exported.stderr);
+            assert!(exported.ids() == ids(count), "{framing:?}");
+            assert!(peak < 64 * 1024, "{framing:?}: {peak} kB");
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_large_page_that_was_cut_is_retried_without_duplicates() {
+        let (page, count) = page_of(0, 12);
+        for framing in [Framing::Length, Framing::Chunked, Framing::GzipLength] {
+            for share in [3, 9] {
+                let whole = Answer::framed(200, framing, page.as_bytes());
+                let cut = whole.clone().cut_at(whole.len() * share / 10);
+                let service = service([cut, whole]);
+                let exported = export(&service, &["--retries", "3"]).expect(0);
+                assert!(exported.ids() == ids(count), "{framing:?} {share}");
+                assert!(!exported.has("duplicate"), "{}", exported.stderr);
+                assert!(exported.has("trying again"), "{}", exported.stderr);
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn version_1_may_answer_with_large_batches() {
+        if !can_measure() {
+            return;
+        }
+        // Fewer batches than make a response incomplete, but far more bytes than usual.
+        let comment = "x".repeat(120_000);
+        let large = |id: usize| {
+            batch(&format!("b-{}", 1_000_000 + id)).replace("\"Tray\"", &format!("\"{comment}\""))
+        };
+        let batches: Vec<String> = (0..500).map(large).collect();
+        let body = format!("[{}]", batches.join(","));
+        let service = service([Answer::framed(200, Framing::Chunked, body.as_bytes())]);
+        let (exported, peak) = measured(&service, &["--api", "v1"]);
+        assert_eq!(exported.code, 0, "{}", exported.stderr);
+        assert!(exported.ids() == ids(500));
+        assert!(peak < 64 * 1024, "{peak} kB");
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_batch_repeated_in_one_page_does_not_fill_the_memory() {
+        if !can_measure() {
+            return;
+        }
+        let same = vec![batch("b1"); 200_000];
+        let body = page(&same, None);
+        let service = service([Answer::framed(200, Framing::GzipLength, body.as_bytes())]);
+        let (exported, peak) = measured(&service, &[]);
+        assert_eq!(exported.code, 0, "{}", exported.stderr);
+        assert_eq!(exported.ids(), ["b1"]);
+        assert!(peak < 64 * 1024, "{peak} kB");
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_limit_ends_a_large_page_early() {
+        let (page, _) = page_of(0, 40);
+        for _ in 0..4 {
+            let service = service([Answer::ok(&page)]);
+            let folder = tempfile::tempdir().unwrap();
+            let manifest = folder.path().join("manifest.json");
+            let manifest_flag = format!("--manifest={}", manifest.display());
+            let exported = export(&service, &["--limit", "5", &manifest_flag]).expect(0);
+            assert_eq!(exported.ids(), ids(5));
+            // The rest of the response is not wanted, which is no error.
+            assert!(!exported.has("trying again"), "{}", exported.stderr);
+            let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+            let windows = &manifest["windows"];
+            assert_eq!(windows[0]["pages"], 1, "{windows}");
+            assert_eq!(windows.as_array().map(Vec::len), Some(1), "{windows}");
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_large_page_that_is_never_complete_publishes_nothing() {
+        let (page, _) = page_of(0, 12);
+        let whole = Answer::ok(&page);
+        let cut = whole.clone().cut_at(whole.len() - 10);
+        let service = service([cut.clone(), cut]);
+        let exported = export(&service, &[]).expect(5);
+        assert_eq!(exported.file, None);
+    }
 }

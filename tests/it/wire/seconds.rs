@@ -71,33 +71,6 @@ fn exported(service: &FakeService, args: &[&str]) -> Exported {
 }
 
 #[test]
-fn adjacent_seconds_too_large_together_are_fetched_separately() {
-    let all = Oversized::Truncated;
-    for oversized in [all, Oversized::Refused(413), Oversized::Refused(422)] {
-        for workers in ["1", "8"] {
-            // Two seconds, and five in a row, each just small enough.
-            let five: Vec<(i64, usize)> = (0..5).map(|second| (second * 1000, 999)).collect();
-            for batches in [&[(0, 600), (1000, 600)][..], &five] {
-                let service = serve(batches, oversized);
-                let exported = exported(&service, &["--parallel", workers]).expect(0);
-                let count: usize = batches.iter().map(|(_, count)| count).sum();
-                assert_eq!(
-                    exported.ids().len(),
-                    count,
-                    "{oversized:?} {}",
-                    exported.stderr
-                );
-                assert!(
-                    !exported.has("may have returned only"),
-                    "{}",
-                    exported.stderr
-                );
-            }
-        }
-    }
-}
-
-#[test]
 fn a_second_too_large_on_its_own_is_kept_with_a_warning() {
     let crowded = [(0, 1200), (1000, 10), (5000, 1500), (9000, 3)];
     let exported = exported(&serve(&crowded, Oversized::Truncated), &[]).expect(0);
@@ -114,29 +87,6 @@ fn a_second_too_large_on_its_own_is_kept_with_a_warning() {
         "{}",
         exported.stderr
     );
-}
-
-#[test]
-fn a_second_that_may_be_incomplete_is_a_gap_in_an_archive() {
-    let batches = [(0, 5), (3000, 1500), (9000, 5)];
-    for (oversized, count, gaps) in [
-        (Oversized::Truncated, 1010, 1),
-        (Oversized::Complete, 1510, 0),
-    ] {
-        let service = serve(&batches, oversized);
-        let archive = ArchiveFile::new();
-        for _ in 0..=gaps {
-            let ended = archive.complete(&service, &["--api", "v1"]);
-            assert!(
-                ended.stderr.contains("within one second"),
-                "{}",
-                ended.stderr
-            );
-        }
-        assert_eq!(archive.one::<usize>("SELECT count(*) FROM batches"), count);
-        let status = archive.status();
-        assert_eq!(status["gaps"].as_array().unwrap().len(), gaps, "{status}");
-    }
 }
 
 #[test]
@@ -183,4 +133,60 @@ fn lost_fractions_between_two_seconds_are_reported() {
     let fitting = exported(&serve(&fitting, Oversized::Refused(413)), &[]).expect(0);
     assert_eq!(fitting.ids().len(), 910);
     assert!(!fitting.has("may have returned only"));
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn adjacent_seconds_too_large_together_are_fetched_separately() {
+        let all = Oversized::Truncated;
+        for oversized in [all, Oversized::Refused(413), Oversized::Refused(422)] {
+            for workers in ["1", "8"] {
+                // Two seconds, and five in a row, each just small enough.
+                let five: Vec<(i64, usize)> = (0..5).map(|second| (second * 1000, 999)).collect();
+                for batches in [&[(0, 600), (1000, 600)][..], &five] {
+                    let service = serve(batches, oversized);
+                    let exported = exported(&service, &["--parallel", workers]).expect(0);
+                    let count: usize = batches.iter().map(|(_, count)| count).sum();
+                    assert_eq!(
+                        exported.ids().len(),
+                        count,
+                        "{oversized:?} {}",
+                        exported.stderr
+                    );
+                    assert!(
+                        !exported.has("may have returned only"),
+                        "{}",
+                        exported.stderr
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_second_that_may_be_incomplete_is_a_gap_in_an_archive() {
+        let batches = [(0, 5), (3000, 1500), (9000, 5)];
+        for (oversized, count, gaps) in [
+            (Oversized::Truncated, 1010, 1),
+            (Oversized::Complete, 1510, 0),
+        ] {
+            let service = serve(&batches, oversized);
+            let archive = ArchiveFile::new();
+            for _ in 0..=gaps {
+                let ended = archive.complete(&service, &["--api", "v1"]);
+                assert!(
+                    ended.stderr.contains("within one second"),
+                    "{}",
+                    ended.stderr
+                );
+            }
+            assert_eq!(archive.one::<usize>("SELECT count(*) FROM batches"), count);
+            let status = archive.status();
+            assert_eq!(status["gaps"].as_array().unwrap().len(), gaps, "{status}");
+        }
+    }
 }

@@ -106,21 +106,6 @@ fn a_404_during_the_run_does_not_fall_back_to_version_1() {
 }
 
 #[test]
-fn version_1_ignoring_dates_is_detected() {
-    let all: Vec<Batch> = (0..1000)
-        .map(|number| Batch::small(&format!("b{number}")))
-        .collect();
-    let answer = Answer::ok(list(&all));
-    for (workers, most) in [("1", 200), ("4", 400)] {
-        let service = service([answer.clone()]);
-        let exported = export(&service, &["--api", "v1", "--parallel", workers]).expect(7);
-        assert!(exported.has("for any dates"), "{}", exported.stderr);
-        let asked = service.requests().len();
-        assert!(asked < most, "{asked} with {workers}");
-    }
-}
-
-#[test]
 fn version_1_may_have_batches_that_no_date_selects() {
     // The dates may be compared with a field that some batches lack: only a request without dates returns these.
     let first = second("2026-05-01T00:00:00Z");
@@ -147,6 +132,26 @@ fn version_1_may_have_batches_that_no_date_selects() {
             let exported = export(&service, &["--api", "v1", "--parallel", workers]).expect(0);
             let ids: HashSet<String> = exported.ids().into_iter().collect();
             assert_eq!((exported.ids().len(), ids.len()), (1500, 1500), "{workers}");
+        }
+    }
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn version_1_ignoring_dates_is_detected() {
+        let all: Vec<Batch> = (0..1000)
+            .map(|number| Batch::small(&format!("b{number}")))
+            .collect();
+        let answer = Answer::ok(list(&all));
+        for (workers, most) in [("1", 200), ("4", 400)] {
+            let service = service([answer.clone()]);
+            let exported = export(&service, &["--api", "v1", "--parallel", workers]).expect(7);
+            assert!(exported.has("for any dates"), "{}", exported.stderr);
+            let asked = service.requests().len();
+            assert!(asked < most, "{asked} with {workers}");
         }
     }
 }
