@@ -12,6 +12,8 @@ mod lock;
 mod schema;
 
 // Batches written by `sync`, and the record of each run.
+mod answers;
+mod gap_search;
 mod runs;
 mod store;
 pub(crate) mod sync;

@@ -3,23 +3,23 @@
 //! Batches and the windows they complete are committed together, at short intervals: however a run ends, the
 //! next one continues from its last commit.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use tokio::sync::watch;
 
+use super::answers::LatestAnswers;
 use super::coverage::Coverage;
 use super::database::{Archive, Owner};
+use super::gap_search::GapSearch;
 use super::runs::{Run, RunOutcome};
 use super::store::{BatchStore, Sightings, Stored};
 use crate::batch::Page;
-use crate::batch::dedup::{Arrival, Id};
-use crate::batch::page::WalkId;
 use crate::batch::range::{Range, written};
 use crate::client::Version;
 use crate::error::{Failure, Kind};
-use crate::fetch::{self, DataIssues, FetchedWindow, Pages, ReceivedPages};
+use crate::fetch::{self, DataIssues, Pages, ReceivedPages};
 use crate::secret::conceal;
 use crate::terminal::Stats;
 use crate::text;
@@ -27,23 +27,8 @@ use crate::text;
 /// The minimum time between commits. It is also a multiple of the time that the last commit took.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
-/// A window that breaks the interface is split until it is at most this long, in seconds.
-const SMALLEST_WINDOW: i64 = 3600;
-/// The number of such windows after which they may be twice as long, so that the number of requests is bounded.
-const GAPS_PER_LENGTH: usize = 20;
-/// The number of such windows that are named.
-const NAMED_GAPS: usize = 5;
-/// The number of requests without a complete window that contains batches after which a run fails if it has found none
-/// before: the service is broken, not a batch. More are allowed if the window has many pages.
-const MAX_FRUITLESS_REQUESTS: u64 = 64;
-/// If it has found some, windows may be twice as long after each so many further requests.
-const REQUESTS_PER_LENGTH: u64 = 8;
-/// How many of its halves may take as many requests as the window itself: decades are halved to the days with batches.
-const MAX_HALVES: u64 = 8;
 /// The number of ranges checked again for batches that seem to have vanished.
 const MAX_RECHECKS: usize = 32;
-/// The least number of batches whose answers are remembered.
-const REMEMBERED: usize = 2000;
 /// A larger difference between the clocks is reported, in seconds.
 const CLOCK_TOLERANCE: i64 = 60;
 
@@ -318,7 +303,7 @@ impl Sync<'_> {
     /// Fetches `ranges`. If a window breaks the interface, the others are fetched anyway.
     async fn ranges(&mut self, ranges: VecDeque<Range>) -> Result<(), Failure> {
         let before = self.coverage.clone();
-        let mut search = Search::new(self.stats, &self.coverage);
+        let mut search = GapSearch::new(self.stats, &self.coverage);
         let mut ended = self.search(&mut search, ranges).await;
         if search.has_only_gaps() {
             // The service is broken, and not some of its batches.
@@ -345,7 +330,7 @@ impl Sync<'_> {
 
     async fn search(
         &mut self,
-        search: &mut Search<'_>,
+        search: &mut GapSearch<'_>,
         mut ranges: VecDeque<Range>,
     ) -> Result<(), Failure> {
         while let Some(range) = ranges.pop_front() {
@@ -574,47 +559,6 @@ impl Sync<'_> {
     }
 }
 
-/// When the service answered with the latest batches. Adjacent windows share a bound, and are fetched at the same
-/// time: what is stored later may be older.
-#[derive(Default)]
-struct LatestAnswers {
-    walk: Option<WalkId>,
-    answered: Option<Instant>,
-    /// The batches of the last windows, and those of the windows before.
-    batches: HashMap<Id, Option<Instant>>,
-    before: HashMap<Id, Option<Instant>>,
-    /// The batches that had different contents in this run.
-    changed: HashSet<Id>,
-}
-
-impl LatestAnswers {
-    fn begin_page(&mut self, page: &Page) {
-        let is_within = page.walk == self.walk && page.walk.is_some_and(|walk| walk.is_window);
-        if !is_within && self.batches.len() >= REMEMBERED {
-            self.before = std::mem::take(&mut self.batches);
-        }
-        (self.walk, self.answered) = (page.walk, page.answered);
-    }
-
-    /// Returns whether a batch of the page may be newer than what is stored.
-    fn is_news(&mut self, id: Id, arrival: Arrival) -> bool {
-        let known = self.batches.get(&id).or_else(|| self.before.get(&id));
-        if arrival != Arrival::New && known.is_some_and(|known| self.answered < *known) {
-            return false;
-        }
-        self.batches.insert(id, self.answered);
-        match arrival {
-            Arrival::New => true,
-            // It equals the first version, but another one may have been stored since.
-            Arrival::Duplicate => self.changed.contains(&id),
-            Arrival::Conflict => {
-                self.changed.insert(id);
-                true
-            }
-        }
-    }
-}
-
 /// Returns what to record about a failure: all causes, without secrets.
 fn message(failure: &Failure) -> String {
     const CHARACTERS: usize = 1000;
@@ -656,145 +600,4 @@ async fn stop_signal(stop: &mut Stop) -> Kind {
 
 fn stopped(kind: Kind) -> Failure {
     Failure::new(kind, kind.meaning())
-}
-
-/// The search for the window that breaks the interface.
-struct Search<'a> {
-    stats: &'a Stats,
-    /// A warning for each window that remains a gap.
-    gaps: Vec<String>,
-    /// Whether a complete window contained batches.
-    has_batches: bool,
-    /// The number of requests up to the last complete window.
-    requests: u64,
-    /// How many requests the first failure since then took. Each half that contains it may take as many.
-    first: Option<u64>,
-    /// The gaps and the coverage then.
-    last_good: (Vec<String>, Coverage),
-    /// Whether a request without dates broke the interface.
-    has_failed_without_dates: bool,
-}
-
-impl<'a> Search<'a> {
-    fn new(stats: &'a Stats, coverage: &Coverage) -> Self {
-        Self {
-            stats,
-            gaps: Vec::new(),
-            has_batches: false,
-            requests: stats.requests.get(),
-            first: None,
-            last_good: (Vec::new(), coverage.clone()),
-            has_failed_without_dates: false,
-        }
-    }
-
-    /// Takes complete windows into account.
-    fn add_complete(&mut self, windows: &[FetchedWindow], coverage: &Coverage) {
-        if windows.iter().any(|window| window.batches > 0) {
-            self.has_batches = true;
-            self.requests = self.stats.requests.get();
-            self.first = None;
-            self.last_good = (self.gaps.clone(), coverage.clone());
-        }
-    }
-
-    /// Takes a window into account that breaks the interface.
-    fn fail(&mut self) {
-        self.first.get_or_insert(self.fruitless_requests());
-    }
-
-    fn fruitless_requests(&self) -> u64 {
-        self.stats.requests.get() - self.requests
-    }
-
-    /// Returns by how much there are more such requests than a few batches can explain.
-    fn excess(&self) -> u64 {
-        let allowed = MAX_FRUITLESS_REQUESTS + MAX_HALVES * self.first.unwrap_or_default();
-        self.fruitless_requests().saturating_sub(allowed)
-    }
-
-    /// Returns whether nothing good has come for long, only gaps.
-    fn has_only_gaps(&self) -> bool {
-        self.excess() > 0 && self.gaps.len() > self.last_good.0.len()
-    }
-
-    /// Returns whether searching further is useless.
-    fn is_hopeless(&self) -> bool {
-        !self.has_batches && self.excess() > 0
-    }
-
-    /// Returns the length below which a window that breaks the interface is not split.
-    fn smallest_window(&self) -> i64 {
-        let by_requests = self.excess().div_ceil(REQUESTS_PER_LENGTH);
-        let by_gaps = (self.gaps.len() / GAPS_PER_LENGTH) as u64;
-        SMALLEST_WINDOW << (by_requests + by_gaps).min(32)
-    }
-
-    /// Names the first gaps, and counts the others.
-    fn print_gaps(&self) {
-        for gap in self.gaps.iter().take(NAMED_GAPS) {
-            log::warn!("{gap}");
-        }
-        if let further @ 1.. = self.gaps.len().saturating_sub(NAMED_GAPS) {
-            log::warn!(
-                "{further} more parts of the range remain gaps; `trayscan sync --status` lists all gaps"
-            );
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn page(walk: u64, answered: Instant) -> Page {
-        Page {
-            walk: Some(WalkId {
-                number: walk,
-                is_window: true,
-            }),
-            answered: Some(answered),
-            ..Page::for_tests()
-        }
-    }
-
-    fn id(number: usize) -> Id {
-        (number, [0, 0, 0, 1])
-    }
-
-    #[test]
-    fn the_answer_decides_what_is_newer() {
-        use Arrival::{Conflict, Duplicate, New};
-        let start = Instant::now();
-        let later = start + Duration::from_millis(1);
-        let mut answers = LatestAnswers::default();
-        answers.begin_page(&page(1, later));
-        assert!(answers.is_news(id(1), New));
-        assert!(answers.is_news(id(2), New));
-        assert!(!answers.is_news(id(2), Duplicate));
-        answers.begin_page(&page(2, start));
-        assert!(!answers.is_news(id(1), Conflict), "answered before");
-        assert!(!answers.is_news(id(1), Duplicate));
-        answers.begin_page(&page(3, later + Duration::from_millis(1)));
-        assert!(answers.is_news(id(1), Conflict));
-        assert!(answers.is_news(id(1), Duplicate), "the first version again");
-        assert!(!answers.is_news(id(2), Duplicate));
-        assert!(answers.is_news(id(3), Conflict), "answered long ago");
-    }
-
-    #[test]
-    fn answers_of_two_windows_are_remembered() {
-        let start = Instant::now();
-        let mut answers = LatestAnswers::default();
-        for walk in 0..5 {
-            answers.begin_page(&page(walk, start));
-            for number in 0..2 * REMEMBERED {
-                assert!(answers.is_news(
-                    id(usize::try_from(walk).expect("a small number") << 20 | number),
-                    Arrival::New
-                ));
-            }
-        }
-        assert_eq!(answers.batches.len() + answers.before.len(), 4 * REMEMBERED);
-    }
 }
