@@ -7,9 +7,10 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::columns::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType, NULLABLE_COLUMNS};
+use super::json::index::Index;
 use super::json::names::OPENINGS;
 use super::json::pieces::Pieces;
-use super::json::scan::{BatchScanner, Index};
+use super::json::scan::BatchScanner;
 use super::json::strings::{few_escapes, unquote};
 use super::timestamp::Timestamp;
 

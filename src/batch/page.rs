@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use super::Batch;
 use super::dedup::{Arrival, Digest, HashKeys, Id};
+use super::json::index::{GeneralIndex, Index};
 use super::json::pieces::Pieces;
-use super::json::scan::{GeneralIndex, Index};
 
 /// Maximum memory of an index that is kept.
 const MAX_SPARE: usize = 1024;

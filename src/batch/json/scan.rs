@@ -1,7 +1,7 @@
 //! Finds the values of a batch in one pass, whatever the order of its fields.
 //!
 //! The usual batch (all fields in the order of the interface, and no others) has a compact index. Absent and
-//! further fields have a general one. What is left to `serde_json` and `index.rs`: batches with a flaw, which
+//! further fields have a general one. What is left to `serde_json` and `parse.rs`: batches with a flaw, which
 //! need a message, and an escape in a name. A batch that is accepted here must have the same result there; the
 //! tests compare the two.
 
@@ -11,6 +11,7 @@ mod tests;
 use std::ops::Range;
 
 use super::flaw::{NAME_LIMIT, flaw};
+use super::index::{GeneralIndex, Index, Spans, WideSpans};
 use super::layout::{FieldLayout, ObjectLayout};
 use super::names::{self, NAMES, Opening, known_name};
 use super::pieces::Pieces;
@@ -29,139 +30,6 @@ const MAX_DEPTH: usize = 32;
 const MAX_MISSES: u32 = 8;
 /// Of those, one in this many is remembered.
 const REMEMBERED: u32 = 32;
-
-/// Positions of values, each as start and end.
-pub(in crate::batch) type Spans = [(u16, u16); COLUMNS.len()];
-pub(in crate::batch) type WideSpans = [(u32, u32); COLUMNS.len()];
-
-/// Positions of the values in the text of a batch, relative to its start.
-#[derive(Clone, Debug)]
-pub(in crate::batch) enum Index {
-    /// All fields are present and valid, in the order of the interface, without any others.
-    Usual {
-        spans: Spans,
-        has_escapes: bool,
-    },
-    /// Valid fields in any order, without any others, and the columns that are present, one bit each.
-    Known(Spans, u32),
-    Other(GeneralIndex),
-}
-
-impl Index {
-    /// Returns the position of the value of `column`; `None` if absent.
-    #[inline]
-    pub(in crate::batch) fn span(&self, column: usize) -> Option<Range<u32>> {
-        let (start, end) = match self {
-            Self::Usual { spans, .. } => spans[column],
-            _ if self.columns() & (1 << column) == 0 => return None,
-            Self::Known(spans, _) => spans[column],
-            Self::Other(other) => {
-                let (start, end) = other.0[FLAGS + column];
-                return Some(start..end);
-            }
-        };
-        Some(start.into()..end.into())
-    }
-
-    /// Returns which columns are present, one bit each.
-    pub(in crate::batch) fn columns(&self) -> u32 {
-        match self {
-            Self::Usual { .. } => ALL_COLUMNS,
-            Self::Known(_, columns) => *columns,
-            Self::Other(other) => other.0[0].0,
-        }
-    }
-
-    /// Returns which columns have an invalid value, one bit each.
-    #[inline]
-    pub(in crate::batch) fn flawed(&self) -> u32 {
-        match self {
-            Self::Usual { .. } | Self::Known(..) => 0,
-            Self::Other(other) => other.0[0].1,
-        }
-    }
-
-    /// Returns whether the text without its unknown fields is that of a usual batch.
-    pub(in crate::batch) fn is_ordered(&self) -> bool {
-        match self {
-            Self::Usual { .. } => true,
-            Self::Known(..) => false,
-            Self::Other(other) => other.0[1].1 != 0,
-        }
-    }
-
-    /// Returns whether it is known that no string has an escape.
-    #[inline]
-    pub(in crate::batch) fn is_plain(&self) -> bool {
-        matches!(
-            self,
-            Self::Usual {
-                has_escapes: false,
-                ..
-            }
-        )
-    }
-
-    /// Returns the positions of names and values of unknown fields.
-    pub(in crate::batch) fn unknown(&self) -> impl Iterator<Item = (Range<u32>, Range<u32>)> {
-        let spans = match self {
-            Self::Usual { .. } | Self::Known(..) => &[],
-            Self::Other(other) => &other.0[FLAGS + COLUMNS.len()..],
-        };
-        let pairs = spans.as_chunks().0.iter();
-        pairs.map(|[name, value]| (name.0..name.1, value.0..value.1))
-    }
-}
-
-/// The index of any other batch, in one piece of memory: three flags for each column, one bit each (present,
-/// invalid, unclear); the position of each column's value; and positions of names and values of unknown fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct GeneralIndex(Vec<(u32, u32)>);
-
-/// The number of pairs that contain the flags.
-const FLAGS: usize = 2;
-
-impl GeneralIndex {
-    /// Creates an index of valid values in the memory of this one, which is no longer needed. `unknown` has a name
-    /// and a value for each unknown field. `is_ordered` says that all columns are present, in the order of the
-    /// interface, with the usual spelling of their names.
-    pub(in crate::batch) fn replace(
-        mut self,
-        spans: &WideSpans,
-        columns: u32,
-        is_ordered: bool,
-        unknown: &[(u32, u32)],
-    ) -> Self {
-        let all = &mut self.0;
-        all.clear();
-        all.reserve_exact(FLAGS + spans.len() + unknown.len());
-        all.extend([(columns, 0), (0, u32::from(is_ordered))]);
-        all.extend_from_slice(spans);
-        all.extend_from_slice(unknown);
-        self
-    }
-
-    /// Marks columns with an invalid value, and those with an escape although they are not text, one bit each.
-    pub(in crate::batch) fn with_flaws(mut self, flawed: u32, escaped: u32) -> Self {
-        self.0[0].1 = flawed;
-        self.0[1].0 = flawed | escaped;
-        self
-    }
-
-    /// Returns the position of the value of `column`; `None` if it is absent or unclear.
-    #[inline]
-    pub(in crate::batch) fn valid_span(&self, column: usize) -> Option<(u32, u32)> {
-        let flags = self.0.first_chunk::<FLAGS>()?;
-        let clear = flags[0].0 & !flags[1].0;
-        let span = *self.0.get(FLAGS + column)?;
-        (clear & (1 << column) != 0).then_some(span)
-    }
-
-    /// Returns the memory that it uses.
-    pub(in crate::batch) fn size(&self) -> usize {
-        self.0.capacity() * size_of::<(u32, u32)>()
-    }
-}
 
 /// A batch that was found.
 pub(in crate::batch) struct Found {

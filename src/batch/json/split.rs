@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
-use super::scan::{BatchScanner, GeneralIndex, Index};
+use super::index::{GeneralIndex, Index};
+use super::scan::BatchScanner;
 use super::{BLANK_LIMIT, VALUE_LIMIT};
 use crate::batch::indexed::offsets;
 use crate::batch::{Batch, unquote};
