@@ -7,9 +7,11 @@ use csv::{ReaderBuilder, StringRecord};
 use memchr::memmem;
 
 use super::dialect::FORMULA;
-use super::excel_dates::from_excel;
+use super::excel_dates::{from_excel, to_excel};
 use super::lines::LineChecker;
-use crate::batch::{COLUMNS, Column, FieldType, Timestamp, column_bits, find_column, is_number};
+use crate::batch::{
+    COLUMNS, CREATION_DATE, Column, FieldType, Timestamp, column_bits, find_column, is_number,
+};
 use crate::formats::record::{ReadError, RecordPlace};
 
 /// The delimiter of files with one column: no text contains this byte.
@@ -50,10 +52,11 @@ impl DetectedDialect {
             return Ok(None);
         }
         let candidates = candidates(default_delimiter);
-        // Only `--excel` writes both.
+        // `--excel` writes both, and so do spreadsheets and Python.
         let excel = marked && ends_with_cr(head);
         if let Some((delimiter, names)) = detect_header(head, &candidates) {
-            return Self::with_header(delimiter, &names, excel).map(Some);
+            let new = Self::with_header(delimiter, &names, excel)?;
+            return Ok(Some(new.checked_for_excel(head)));
         }
         let all: Vec<usize> = (0..COLUMNS.len()).collect();
         let layout = layout.unwrap_or(&all);
@@ -76,7 +79,20 @@ impl DetectedDialect {
         for (cell, &column) in layout.iter().enumerate() {
             new.cells[column] = Some(cell);
         }
-        Ok(Some(new))
+        Ok(Some(new.checked_for_excel(head)))
+    }
+
+    /// Checks that the first rows have no date that `--excel` would write in another form.
+    fn checked_for_excel(mut self, head: &[u8]) -> Self {
+        let is_plain = |row: StringRecord| {
+            let cell = row.get(self.cells[CREATION_DATE]?)?;
+            to_excel(cell, false)
+        };
+        self.excel = self.excel
+            && first_rows(head, self.delimiter)
+                .find_map(is_plain)
+                .is_none();
+        self
     }
 
     /// A dialect without a header, and without columns yet.
@@ -391,6 +407,16 @@ mod tests {
         assert!(detect("\u{feff}batch_id,comment\r\n").excel);
         assert!(!detect("batch_id,comment\r\n").excel);
         assert!(!detect("\u{feff}batch_id,comment\n").excel);
+        let dated = |date: &str| {
+            detect(&format!(
+                "\u{feff}batch_id,batch_creation_date\r\n1,\r\n2,{date}\r\n"
+            ))
+        };
+        assert!(dated("2026-05-01 06:00:00").excel);
+        assert!(
+            !dated("2026-05-01T06:00:00Z").excel,
+            "written by another program"
+        );
         let dialect = DetectedDialect {
             excel: true,
             ..detect("batch_id,comment\n")
