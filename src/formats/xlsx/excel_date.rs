@@ -38,13 +38,36 @@ pub(super) fn excel_date(text: &str) -> Option<ExcelDate> {
         let again = (about + unit / 2).div_euclid(unit) * unit;
         (again as f64 / DAY as f64 == days).then_some(again)
     });
-    (again == Some(total)).then_some(ExcelDate {
+    let is_read_again = again == Some(total)
+        && with_fifteen_digits(days, total).is_none_or(|rounded| rounded == total);
+    is_read_again.then_some(ExcelDate {
         days,
         has_fraction: total % 1_000_000 != 0,
     })
 }
 
+/// Returns the instant to the millisecond, in microseconds since day 0, that other programs write as this number of
+/// days: rounded to fifteen digits. It is the one nearest to `about`.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::float_cmp,
+    reason = "the digits are compared"
+)]
+pub(super) fn with_fifteen_digits(days: f64, about: i64) -> Option<i64> {
+    // Some round the number, and some its digits: a little more than half of the last digit.
+    let tolerance = 0.6 * 10_f64.powi(days.log10().floor() as i32 - 14);
+    let milliseconds = about.checked_add(500)?.div_euclid(1000) * 1000;
+    let is_near = (milliseconds as f64 / DAY as f64 - days).abs() <= tolerance;
+    (is_near && format!("{days:.14e}").parse() == Ok(days)).then_some(milliseconds)
+}
+
 #[cfg(test)]
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "as in the workbook"
+)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -81,10 +104,20 @@ mod tests {
         }
 
         #[test]
+        fn moments_of_this_century_keep_their_milliseconds(second in 946_684_800_i64..3_400_000_000, millis in 0_i64..1000) {
+            let moment = chrono::DateTime::from_timestamp_millis(second * 1000 + millis).expect("a moment");
+            let text = moment.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+            prop_assert!(excel_date(&text).is_some(), "{}", text);
+        }
+
+        #[test]
         fn moments_of_this_century_keep_their_microseconds(second in 946_684_800_i64..3_400_000_000, micros in 0_i64..1_000_000) {
             let moment = chrono::DateTime::from_timestamp_micros(second * 1_000_000 + micros).expect("a moment");
             let text = moment.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
-            prop_assert!(excel_date(&text).is_some(), "{}", text);
+            // What may be the rounded number of another moment is text.
+            let days = (moment.timestamp_micros() + EPOCH * DAY) as f64 / DAY as f64;
+            let is_rounded = format!("{days:.14e}").parse() == Ok(days) && !(5..=995).contains(&(micros % 1000));
+            prop_assert!(excel_date(&text).is_some() || is_rounded, "{}", text);
         }
     }
 }

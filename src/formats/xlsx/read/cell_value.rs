@@ -9,6 +9,7 @@ use memchr::{memchr3, memmem};
 use super::number_formats::NumberFormats;
 use super::xml::resolve;
 use crate::batch::{FieldType, Timestamp, is_number};
+use crate::formats::xlsx::excel_date::with_fifteen_digits;
 
 /// A day in microseconds.
 const DAY: f64 = 86_400_000_000.0;
@@ -272,10 +273,15 @@ fn instant(days: f64) -> String {
     let shortest = |micros: i64| {
         let units = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
         let rounded = units.map(|unit| (micros + unit / 2).div_euclid(unit) * unit);
-        let mut exact = rounded.iter().chain([&micros]);
-        let found = exact.find(|micros| is_as_far(micros));
-        let found = found.or_else(|| rounded.iter().find(|micros| is_cut(micros)));
-        found.copied().unwrap_or(micros)
+        let (milliseconds, finer) = rounded.split_at(4);
+        let exact = |of: &[i64]| of.iter().copied().find(is_as_far);
+        exact(milliseconds)
+            // LibreOffice writes fifteen digits.
+            .or_else(|| Some(with_fifteen_digits(days, micros + offset)? - offset))
+            .or_else(|| exact(finer))
+            .or_else(|| exact(&[micros]))
+            .or_else(|| rounded.into_iter().find(is_cut))
+            .unwrap_or(micros)
     };
     let is_dated = |micros: &i64| DateTime::from_timestamp_micros(*micros).is_some();
     let micros = micros.filter(is_dated).map(shortest);
@@ -326,6 +332,8 @@ pub(in crate::formats) fn unescape(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::xlsx::excel_date::excel_date;
+    use chrono::TimeDelta;
 
     #[test]
     fn a_short_number_stays_the_same_as_a_float() {
@@ -363,6 +371,26 @@ mod tests {
         }
         for other in [46_143.250_012, 46_143.250_011_574_3] {
             assert_eq!(whole_second(other).to_bits(), other.to_bits(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_date_to_the_millisecond_survives_libreoffice() {
+        let start = DateTime::from_timestamp_micros(1_764_242_840_646_000).expect("a date");
+        for step in 0..20_000 {
+            let date = start + TimeDelta::milliseconds(step * 7_919_333);
+            let text = date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            let days = excel_date(&text).expect("near").days;
+            let rounded = format!("{days:.14e}").parse().expect("a number");
+            assert_eq!((instant(days), instant(rounded)), (text.clone(), text));
+        }
+        // Of microseconds, what is stored as a number is read as it was.
+        for step in 0..20_000 {
+            let date = start + TimeDelta::microseconds(step * 86_400_000_003);
+            let text = date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            if let Some(stored) = excel_date(&text) {
+                assert_eq!(instant(stored.days), text);
+            }
         }
     }
 
@@ -415,19 +443,21 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::cast_precision_loss, reason = "as in the workbook")]
     fn every_microsecond_is_told_from_its_neighbours() {
         // 2024-02-15T06:07:08.999999Z, and random ones from 1970 to 2078.
         let mut rng = fastrand::Rng::with_seed(1);
         let micros = std::iter::repeat_with(|| rng.i64(0..3_400_000_000_000_000)).take(3000);
+        let mut as_text = 0;
         for micros in [1_707_977_228_999_999].into_iter().chain(micros) {
-            let days = (micros + EPOCH * 86_400_000_000) as f64 / DAY;
             let moment = DateTime::from_timestamp_micros(micros).expect("a date");
-            let expected = moment.format("%Y-%m-%dT%H:%M:%S%.fZ").to_string();
-            let read = instant(days);
-            let read = DateTime::parse_from_rfc3339(&read).expect("a date");
-            assert_eq!(read.timestamp_micros(), micros, "{expected}");
+            let text = moment.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            match excel_date(&text) {
+                Some(stored) => assert_eq!(instant(stored.days), text),
+                // It could be a date to the millisecond with fifteen digits.
+                None => as_text += 1,
+            }
         }
+        assert!(as_text <= 3, "{as_text}");
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+/// The format that LibreOffice gives to TRUE and FALSE.
+const BOOLEAN: &str = r#""TRUE";"TRUE";"FALSE""#;
+
 /// The decimals that an export shows: those of the service.
 const DECIMALS: usize = 2;
 
@@ -19,6 +22,10 @@ pub(super) enum Shown {
     Decimals(usize),
     /// Its value, with at most this many digits and a power of ten.
     Digits(usize),
+    /// The rest, but negative numbers without a sign.
+    Unsigned(Box<Self>),
+    /// TRUE or FALSE.
+    Boolean,
     /// These words instead of its text.
     Words(String),
     /// Something else.
@@ -31,7 +38,8 @@ impl Shown {
         let words = words.and_then(|words| words.strip_suffix('"'));
         match words.filter(|words| !words.contains('"')) {
             Some(words) => Self::Words(words.to_owned()),
-            None if shows_value(code) => precision(code),
+            None if code == BOOLEAN => Self::Boolean,
+            None if shows_value(code) => with_signs(code, precision(code)),
             None => Self::Other,
         }
     }
@@ -41,7 +49,8 @@ impl Shown {
         let (_, fraction) = number.split_once('.').unwrap_or_default();
         match self {
             Self::Value => true,
-            Self::Words(_) | Self::Other => false,
+            Self::Unsigned(shown) => !number.starts_with('-') && shown.shows_number(number),
+            Self::Boolean | Self::Words(_) | Self::Other => false,
             Self::Decimals(most) => fraction.len().min(DECIMALS) <= *most,
             Self::Digits(most) => {
                 let unseen = fraction.len().saturating_sub(DECIMALS);
@@ -51,6 +60,76 @@ impl Shown {
             }
         }
     }
+}
+
+/// Returns what people see of numbers and dates in a format that shows them in this way, by its signs and the order of its parts.
+fn with_signs(code: &str, shown: Shown) -> Shown {
+    let letters = without_literals(code).to_ascii_lowercase();
+    let is_date = letters.contains(['y', 'm', 'd', 'h', 's']);
+    if is_date {
+        return if shows_day(&letters) {
+            shown
+        } else {
+            Shown::Other
+        };
+    }
+    let parts = parts(code);
+    let has_sign = |part: usize| parts.get(part).map(|part| shows_sign(part));
+    match (has_sign(0), has_sign(1)) {
+        (Some(true), _) => Shown::Other,
+        (_, Some(false)) => Shown::Unsigned(Box::new(shown)),
+        _ => shown,
+    }
+}
+
+/// Returns whether a format of a date, in lower case, shows its year, month and day in a usual order.
+fn shows_day(letters: &str) -> bool {
+    let first = letters.split(';').next().unwrap_or_default();
+    let units: Vec<char> = first.chars().filter(char::is_ascii_alphabetic).collect();
+    let units: Vec<char> = units
+        .chunk_by(|one, next| one == next)
+        .map(|unit| unit[0])
+        .collect();
+    let month = units.iter().enumerate().position(|(place, unit)| {
+        let before = place.checked_sub(1).map(|before| units[before]);
+        // Otherwise it is the minute.
+        *unit == 'm' && before != Some('h') && units.get(place + 1) != Some(&'s')
+    });
+    let unit = |name: char| units.iter().position(|unit| *unit == name);
+    match (unit('y'), month, unit('d')) {
+        (Some(year), Some(month), Some(day)) => !(year < day && day < month),
+        _ => false,
+    }
+}
+
+/// Returns the parts of a format: for positive numbers, for negative ones, for zero, and for text.
+fn parts(code: &str) -> Vec<&str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let is_end = |letter: char| {
+        let is_end = letter == ';' && !is_quoted && !is_escaped;
+        is_quoted ^= letter == '"' && !is_escaped;
+        is_escaped = !is_escaped && !is_quoted && matches!(letter, '\\' | '_' | '*');
+        is_end
+    };
+    code.split(is_end).collect()
+}
+
+/// Returns whether a part of a format shows a sign of negative numbers.
+fn shows_sign(part: &str) -> bool {
+    let mut letters = part.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '-' | '−' | '(' => return true,
+            // Room as wide as the next one, what fills the cell, or the sign of an exponent.
+            '_' | '*' | 'E' => drop(letters.next()),
+            '[' => letters
+                .by_ref()
+                .take_while(|letter| *letter != ']')
+                .for_each(drop),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns how exactly a format that shows the value does so.
@@ -120,19 +199,20 @@ fn shows_value(code: &str) -> bool {
     let code = code.replace("General", "0");
     let mut letters = code.chars();
     let (mut has_value, mut is_date) = (false, false);
+    let (mut is_text, mut has_words) = (false, false);
     loop {
         match letters.next() {
-            // Each part must show something of the value.
-            None | Some(';') if !has_value => return false,
+            // Each part must show something of the value, and words would be read as part of a text.
+            None | Some(';') if !has_value || is_text && has_words => return false,
             None => return true,
-            Some(';') => has_value = false,
+            Some(';') => (has_value, is_text, has_words) = (false, false, false),
             // A sign that is not to be read as part of the format, or room as wide as one.
             Some('_') => drop(letters.next()),
-            Some('\\' | '*') => {
-                if letters.next().is_none_or(char::is_numeric) {
-                    return false;
-                }
-            }
+            Some('\\' | '*') => match letters.next() {
+                None => return false,
+                Some(letter) if letter.is_numeric() => return false,
+                Some(letter) => has_words |= letter.is_alphabetic(),
+            },
             // A unit, but no other number.
             Some('"') => {
                 let quoted = letters.by_ref().take_while(|letter| *letter != '"');
@@ -140,6 +220,7 @@ fn shows_value(code: &str) -> bool {
                 if quoted.contains(char::is_numeric) || quoted.chars().count() > UNIT {
                     return false;
                 }
+                has_words |= quoted.contains(char::is_alphabetic);
             }
             // A language or a colour, but no condition.
             Some('[') => {
@@ -155,7 +236,8 @@ fn shows_value(code: &str) -> bool {
                     return false;
                 }
             }
-            Some('0' | '#' | '?' | '@') => has_value = true,
+            Some('0' | '#' | '?') => has_value = true,
+            Some('@') => (has_value, is_text) = (true, true),
             Some('y' | 'm' | 'd' | 'h' | 's' | 'Y' | 'M' | 'D' | 'H' | 'S') => {
                 (has_value, is_date) = (true, true);
             }
@@ -230,6 +312,7 @@ fn builtin_code(id: u32) -> &'static str {
         11 => "0.00E+00",
         47 => "mmss.0",
         48 => "##0.0E+0",
+        18..=21 | 45 | 46 => "h:mm",
         // With two decimals, or a date without a fraction of a second, or unknown.
         _ => "General",
     }
@@ -272,7 +355,7 @@ mod tests {
             ("0;-0.00", Shown::Decimals(0)),
             ("# ?/?", Shown::Decimals(0)),
             ("0.00E+00", Shown::Digits(3)),
-            ("0.00;0.0E+0", Shown::Digits(2)),
+            ("0.00;-0.0E+0", Shown::Digits(2)),
         ] {
             assert_eq!(Shown::by(code), shown, "{code}");
         }
@@ -291,9 +374,33 @@ mod tests {
             "0,00",
             "[$9-2]0.00",
             "\"forged \"@",
+            "@\" ok\"",
+            "0.00;-0.00;0;\\x@",
+            "-0.00",
+            "\"-\"0.00;-0.00",
+            "(0.00)",
+            "yyyy",
+            "dd",
+            "hh:mm:ss",
+            "mm:ss",
+            "yyyy-dd-mm hh:mm:ss",
+            "yyyy-hh:mm dd",
         ] {
             assert_eq!(Shown::by(code), Shown::Other, "{code}");
         }
+        for code in [
+            "0.00;0.00",
+            "0.00;[Red]0.00",
+            "#,##0.00_);_(#,##0.00_)",
+            "0.00;\"+\"0.00",
+        ] {
+            let shown = Shown::by(code);
+            assert!(
+                shown.shows_number("5.05") && !shown.shows_number("-5.05"),
+                "{code}"
+            );
+        }
+        assert_eq!(Shown::by(BOOLEAN), Shown::Boolean);
         let words = Shown::by(";;;\"Usable rate (%)\"");
         assert_eq!(words, Shown::Words("Usable rate (%)".to_owned()));
     }

@@ -121,6 +121,8 @@ enum TextOf {
     Nothing,
     /// The value of a cell.
     Value,
+    /// The formula of a cell.
+    Formula,
     /// A cell or a shared text; whether the blanks around it are part of it.
     Text { keeps_blanks: bool },
     /// A defined name.
@@ -137,8 +139,9 @@ pub(super) struct PartReader<'a, R> {
     /// The number of the current row, from 1; 0 before the first. And the next column, from 0.
     row: u32,
     column: u32,
-    /// The open cell, without its text.
+    /// The open cell, without its text; and the value of its formula.
     cell: Option<SheetCell<'static>>,
+    formula: Option<&'static str>,
     /// The value of the cell, the shared text or the definition of a name, and where its last piece starts.
     text: String,
     piece: usize,
@@ -168,6 +171,7 @@ impl<'a, R: Read> PartReader<'a, R> {
             row: 0,
             column: 0,
             cell: None,
+            formula: None,
             text: String::new(),
             piece: 0,
             text_of: TextOf::Nothing,
@@ -286,6 +290,10 @@ impl<'a, R: Read> PartReader<'a, R> {
             self.part.root = String::from_utf8_lossy(name).into_owned();
         }
         match (self.part.root.as_str(), name) {
+            ("worksheet", b"f") if self.may_be_constant() => {
+                self.text_of = TextOf::Formula;
+                Ok(())
+            }
             ("worksheet", b"f" | b"formula" | b"formula1" | b"formula2") => bail!("has a formula"),
             ("worksheet", b"row") if xml.check.is_own() => {
                 let number = xml.attribute("r").map(|number| {
@@ -307,6 +315,16 @@ impl<'a, R: Read> PartReader<'a, R> {
             }
             _ => self.keep_tag(),
         }
+    }
+
+    /// Returns whether this tag may be that of `TRUE()` or `FALSE()`, which LibreOffice writes instead of a value.
+    fn may_be_constant(&self) -> bool {
+        let is_boolean = |cell: &SheetCell<'_>| cell.kind == CellType::Boolean;
+        self.xml.check.is_own()
+            && self.cell.as_ref().is_some_and(is_boolean)
+            && self.formula.is_none()
+            && self.text.is_empty()
+            && self.xml.attributes().all(|(name, _)| name == b"aca")
     }
 
     /// Starts a cell, and rejects unknown types and results of formulas.
@@ -451,6 +469,14 @@ impl<'a, R: Read> PartReader<'a, R> {
         match std::mem::take(&mut self.text_of) {
             TextOf::Nothing => {}
             TextOf::Value => self.end_value()?,
+            TextOf::Formula => {
+                self.formula = Some(match &*self.text {
+                    "TRUE()" => "1",
+                    "FALSE()" => "0",
+                    _ => bail!("has a formula"),
+                });
+                self.text.clear();
+            }
             TextOf::Text { keeps_blanks } => {
                 let piece = self.text.split_off(self.piece);
                 push_plain(&mut self.text, &piece, keeps_blanks);
@@ -463,7 +489,12 @@ impl<'a, R: Read> PartReader<'a, R> {
             }
         }
         match self.xml.name() {
-            b"c" => return Ok(self.cell.take()),
+            b"c" => {
+                let formula = self.formula.take();
+                let is_right = formula.is_none_or(|value| value == self.text);
+                ensure!(is_right, "has a formula with another value");
+                return Ok(self.cell.take());
+            }
             b"is" => self.plain_pieces = None,
             b"si" if self.plain_pieces.take().is_some() => self.part.texts.push(&self.text),
             b"cellXfs" => self.in_formats = false,
@@ -672,6 +703,27 @@ mod tests {
             ("<c><v> </v></c>", Err("a number that is not one")),
             ("<c><v>inf</v></c>", Err("a number that is not one")),
             ("<c><f>1</f></c>", Err("a formula")),
+            (
+                "<c t=\"b\"><f aca=\"false\">TRUE()</f><v>1</v></c>",
+                Ok("1"),
+            ),
+            ("<c t=\"b\"><f>FALSE()</f><v>0</v></c>", Ok("0")),
+            (
+                "<c t=\"b\"><f>FALSE()</f><v>1</v></c>",
+                Err("a formula with another value"),
+            ),
+            (
+                "<c t=\"b\"><f>TRUE()</f></c>",
+                Err("a formula with another value"),
+            ),
+            ("<c t=\"b\"><f>NOT(A1)</f><v>1</v></c>", Err("a formula")),
+            ("<c t=\"b\"><f/><v>1</v></c>", Err("a formula")),
+            (
+                "<c t=\"b\"><f t=\"shared\" si=\"0\">TRUE()</f><v>1</v></c>",
+                Err("a formula"),
+            ),
+            ("<c t=\"b\"><v>1</v><f>TRUE()</f></c>", Err("a formula")),
+            ("<c><f>TRUE()</f><v>1</v></c>", Err("a formula")),
             ("<c t=\"str\"><v>1</v></c>", Err("the result of a formula")),
             ("<c t=\"x\"/>", Err("a cell of an unknown type")),
             ("<c><extLst/></c>", Err("a cell with an unknown element")),

@@ -230,8 +230,8 @@ pub(super) fn cell_name((row, column): (u32, u32)) -> String {
 pub(super) fn is_shown(value: &CellValue<'_>, shown: &Shown) -> bool {
     let text = || text(FieldType::Text, value).unwrap_or_default();
     match (shown, value) {
-        (Shown::Value, _) => true,
-        (Shown::Words(_) | Shown::Other, _) => text().is_empty(),
+        (Shown::Value, _) | (Shown::Boolean, CellValue::Boolean(_)) => true,
+        (Shown::Boolean | Shown::Words(_) | Shown::Other, _) => text().is_empty(),
         (_, CellValue::Number(_)) => shown.shows_number(&text()),
         _ => true,
     }
