@@ -10,7 +10,8 @@ use super::dialect::FORMULA;
 use super::excel_dates::{from_excel, to_excel};
 use super::lines::LineChecker;
 use crate::batch::{
-    COLUMNS, CREATION_DATE, Column, FieldType, Timestamp, column_bits, find_column, is_number,
+    COLUMNS, CREATION_DATE, Column, FieldType, MEANINGS, Timestamp, column_bits, find_column,
+    find_heading, is_number,
 };
 use crate::formats::record::{ReadError, RecordPlace};
 
@@ -112,7 +113,7 @@ impl DetectedDialect {
         let mut new = Self::new(delimiter, names.len(), excel);
         new.header = true;
         for (cell, name) in names.iter().enumerate() {
-            let Some(column) = find_column(name) else {
+            let Some(column) = find_field(name) else {
                 new.unknown.push(name.to_owned());
                 continue;
             };
@@ -197,8 +198,11 @@ fn detect_header(text: &[u8], candidates: &[u8]) -> Option<(u8, StringRecord)> {
     let is_row = |line: &&[u8]| !line.is_empty() && !line.contains(&b'"');
     // Then it is the first row with every delimiter.
     let line = lines(rows).next().filter(is_row);
-    let mut names = COLUMNS.iter().map(|column| column.name.as_bytes());
-    if line.is_some_and(|line| !names.any(|name| memmem::find(line, name).is_some())) {
+    let names = COLUMNS.iter().map(|column| column.name);
+    let titles = MEANINGS.iter().map(|meaning| meaning.title);
+    let mut names = names.chain(titles).map(str::to_ascii_lowercase);
+    let lower = line.map(<[u8]>::to_ascii_lowercase);
+    if lower.is_some_and(|line| !names.any(|name| memmem::find(&line, name.as_bytes()).is_some())) {
         return None;
     }
     let line = line.unwrap_or(text);
@@ -212,13 +216,22 @@ fn detect_header(text: &[u8], candidates: &[u8]) -> Option<(u8, StringRecord)> {
         let Some(names) = first_rows(text, delimiter).next() else {
             continue;
         };
-        let known = names.iter().filter(|name| find_column(name).is_some());
+        let known = names.iter().filter(|name| find_field(name).is_some());
         let known = known.count();
         if 2 * known > names.len() && known > most {
             best = Some((known, delimiter, names));
         }
     }
     best.map(|(_, delimiter, names)| (delimiter, names))
+}
+
+/// Returns the column with this name or heading. Spreadsheets save the headings of a workbook, and people change the case.
+fn find_field(name: &str) -> Option<usize> {
+    let name = name.trim();
+    let lower = || find_column(&name.to_ascii_lowercase());
+    find_column(name)
+        .or_else(|| find_heading(name))
+        .or_else(lower)
 }
 
 /// Splits `text` at every line break, inside quotes too.
@@ -400,6 +413,19 @@ mod tests {
         assert_eq!(pick("a,b;c\n", &[1, 16]), Some(b','));
         assert_eq!(pick("a b;c\n\nd e;f", &[1, 16]), Some(b';'));
         assert_eq!(pick("a b c\n", &[1, 16]), Some(b'a'));
+    }
+
+    #[test]
+    fn headings_and_other_cases_are_names_too() {
+        for header in [
+            "batch_id,batch_creation_date,avg_usable_seedling_rate",
+            " Batch_ID ,BATCH_CREATION_DATE,Avg_Usable_Seedling_Rate",
+            "Batch id,Created (UTC),Usable rate (%)",
+        ] {
+            let dialect = detect(&format!("{header}\n1,2026-05-01T06:00:00Z,90.00\n"));
+            assert!(dialect.header && dialect.unknown.is_empty(), "{header}");
+            assert_eq!(dialect.columns().count_ones(), 3, "{header}");
+        }
     }
 
     #[test]

@@ -89,6 +89,10 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
     let mut count = 0;
     for (place, node) in footer.groups().iter().enumerate() {
         let group = catch_panic(|| reader.get_row_group(place))?;
+        if is_empty(group.metadata()) {
+            // pyarrow writes them, with columns without a place.
+            continue;
+        }
         let mut rows = ParquetRows::new(&footer, &again, (node, group.as_ref()), &columns)?;
         while let Some(length) = rows.next()? {
             for row in 0..length {
@@ -103,6 +107,12 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
         rows.finish(footer::rows(node))?;
     }
     Ok(info)
+}
+
+/// Returns whether a group says in all places that it has no rows.
+fn is_empty(group: &RowGroupMetaData) -> bool {
+    let mut columns = group.columns().iter();
+    group.num_rows() == 0 && columns.all(|column| column.num_values() == 0)
 }
 
 /// Runs code of the parquet crate, which returns an error or panics if the file is damaged.

@@ -53,6 +53,17 @@ fn day_and_nanos(days: i64, nanos: i64) -> Int96 {
 }
 
 #[test]
+fn a_group_without_rows_is_read() {
+    // As pyarrow writes it: with columns that have no place.
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fuzz/corpus/parquet/empty-group.parquet"
+    );
+    let ended = run(&["verify", path]).expect(0);
+    assert!(ended.stdout.contains("contains 3 batches"), "{ended:?}");
+}
+
+#[test]
 fn decimals_and_dates_of_other_writers_are_read() {
     let folder = Folder::new();
     let csv = folder.name("b.csv");
