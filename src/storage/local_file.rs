@@ -42,7 +42,7 @@ impl LocalFile {
             None => TempFile::create(folder, mode, &storage.cleanup)?,
         };
         if let Some(metadata) = existing {
-            keep_owner_and_mode(temporary.file()?, metadata)?;
+            keep_access(temporary.file()?, &path, metadata)?;
         }
         Ok(Self {
             temporary,
@@ -180,20 +180,51 @@ fn mode(_: Option<&fs::Metadata>) -> u32 {
     super::temp_file::PRIVATE
 }
 
+/// Gives a file the owner, the mode and the access control list of the one at `old` that it will replace.
 #[cfg(unix)]
-pub(super) fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
+pub(super) fn keep_access(file: &File, old: &Path, metadata: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
         // Only privileged users may change the owner; otherwise the current user becomes the owner.
         let _ = std::os::unix::fs::fchown(file, Some(metadata.uid()), Some(metadata.gid()));
     }
-    file.set_permissions(metadata.permissions())
+    file.set_permissions(metadata.permissions())?;
+    keep_acl(file, old, metadata)
 }
 
 #[cfg(not(unix))]
-pub(super) fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
+pub(super) fn keep_access(file: &File, _: &Path, metadata: &fs::Metadata) -> io::Result<()> {
     file.set_permissions(metadata.permissions())
+}
+
+/// Copies the access control list. With one, the mode has its mask in the place of the rights of the group.
+#[cfg(target_os = "linux")]
+fn keep_acl(file: &File, old: &Path, metadata: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, getxattr};
+
+    const ACL: &str = "system.posix_acl_access";
+    /// The largest value of an attribute.
+    const SIZE: usize = 64 << 10;
+    let mut list = vec![0; SIZE];
+    let Ok(length) = getxattr(old, ACL, &mut list[..]) else {
+        // The folder may have given it one.
+        let _ = fremovexattr(file, ACL);
+        return Ok(());
+    };
+    if fsetxattr(file, ACL, &list[..length], XattrFlags::empty()).is_ok() {
+        return Ok(());
+    }
+    let without_group = metadata.permissions().mode() & !0o070;
+    file.set_permissions(fs::Permissions::from_mode(without_group))
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+#[allow(clippy::unnecessary_wraps, reason = "as on Linux")]
+fn keep_acl(_: &File, _: &Path, _: &fs::Metadata) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]
@@ -374,5 +405,37 @@ mod tests {
         assert_ne!(before.ino(), after.ino(), "another file");
         assert_eq!(before.mode(), after.mode());
         assert_eq!((before.uid(), before.gid()), (after.uid(), after.gid()));
+    }
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_access_control_list_of_a_file_is_kept() {
+        use rustix::fs::{XattrFlags, getxattr, setxattr};
+
+        const ACL: &str = "system.posix_acl_access";
+        let fixture = Fixture::new();
+        let path = fixture.path("a");
+        fs::write(&path, "old").expect("a file");
+        // The user 1234 may read it, and the group may not: tag, rights and id of each entry.
+        let mut list = 2_u32.to_le_bytes().to_vec();
+        for (tag, rights, id) in [
+            (0x01_u16, 6_u16, u32::MAX),
+            (0x02, 4, 1234),
+            (0x04, 0, u32::MAX),
+            (0x10, 4, u32::MAX),
+            (0x20, 0, u32::MAX),
+        ] {
+            list.extend(tag.to_le_bytes());
+            list.extend(rights.to_le_bytes());
+            list.extend(id.to_le_bytes());
+        }
+        if setxattr(&path, ACL, &list, XattrFlags::empty()).is_err() {
+            // This file system has none.
+            return;
+        }
+        LocalFile::commit(vec![fixture.sealed("a", true)]).expect("published");
+        assert_eq!(fixture.files(), ["a: new"]);
+        let mut kept = [0; 100];
+        let length = getxattr(&path, ACL, &mut kept[..]).expect("a list");
+        assert_eq!(kept[..length], list);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Storage;
 use super::cleanup::{Cleanup, Folders};
-use super::local_file::keep_owner_and_mode;
+use super::local_file::keep_access;
 use super::path::{folder_of, follow_links};
 use super::temp_file::{PRIVATE, TempFile, sync_folder};
 use crate::error::{Failure, Kind};
@@ -128,7 +128,7 @@ impl Replacement {
         let mut temporary = TempFile::create(folder_of(&path), PRIVATE, cleanup)?;
         temporary.file()?.write_all(file.text.as_bytes())?;
         if let Some(metadata) = existing.as_ref().filter(|_| file.keeps_attributes) {
-            keep_owner_and_mode(temporary.file()?, metadata)?;
+            keep_access(temporary.file()?, &path, metadata)?;
         }
         temporary.seal()?;
         Ok(Self {
@@ -145,7 +145,7 @@ impl Replacement {
         };
         let mut copy = TempFile::create(folder_of(&self.path), PRIVATE, cleanup)?;
         copy.file()?.write_all(&fs::read(&self.path)?)?;
-        keep_owner_and_mode(copy.file()?, metadata)?;
+        keep_access(copy.file()?, &self.path, metadata)?;
         copy.seal()?;
         Ok(Some(copy))
     }
