@@ -67,10 +67,12 @@ pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(is_blank)
 }
 
-/// Returns `name`, in quotes and with escapes if nothing of it could be seen.
+/// Returns `name`: in quotes if its ends could not be seen, and with escapes if nothing of it could.
 pub(crate) fn visible(name: &str) -> Cow<'_, str> {
     if is_blank(name) {
         Cow::Owned(format!("{name:?}"))
+    } else if name.trim() != name {
+        Cow::Owned(format!("\"{name}\""))
     } else {
         Cow::Borrowed(name)
     }
@@ -286,7 +288,8 @@ mod tests {
 
     #[test]
     fn blank_names_become_visible() {
-        assert_eq!(visible("Leek 2 "), "Leek 2 ");
+        assert_eq!(visible("Leek 2"), "Leek 2");
+        assert_eq!(visible("Leek 2 "), "\"Leek 2 \"");
         assert_eq!(visible(" \u{200b}"), "\" \\u{200b}\"");
     }
 

@@ -167,13 +167,7 @@ impl<'a> CropJudgement<'a> {
         self.comparison.verdict == Verdict::Down
     }
 
-    /// Returns whether it is not judged, but has failures.
-    pub(crate) fn has_unjudged_failure(&self) -> bool {
-        self.comparison.verdict == Verdict::TooFew && self.has_failure
-    }
-
-    /// The sort key: down, below target, not judged but with failures, judged, not judged, absent; then the largest loss
-    /// first.
+    /// The sort key: down, below target, with failures, judged, not judged, absent; then the largest loss first.
     fn order(&self) -> (u8, Decimal, Reverse<u64>, &'a str) {
         const BELOW_TARGET: u8 = 1;
         const ABSENT: u8 = 5;
@@ -182,7 +176,7 @@ impl<'a> CropJudgement<'a> {
             _ if self.newest.is_none() => ABSENT,
             Verdict::Down => 0,
             _ if !self.missed.is_empty() => BELOW_TARGET,
-            _ if self.has_unjudged_failure() => 2,
+            _ if self.has_failure => 2,
             Verdict::Up | Verdict::Usual => 3,
             Verdict::TooFew => 4,
         };

@@ -70,6 +70,12 @@ impl CropComparison {
             before_count: before.count(),
         }
     }
+
+    /// Returns whether the change would count, but may be chance: the batches vary too much.
+    pub(crate) fn is_unclear(&self) -> bool {
+        let is_large = |change: Decimal| change.abs() >= LEAST_CHANGE;
+        self.verdict == Verdict::Usual && self.change.is_some_and(is_large)
+    }
 }
 
 /// Returns the difference of the medians. `None` if there are too few values on either side.

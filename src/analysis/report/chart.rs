@@ -225,7 +225,8 @@ mod tests {
             ("", NO_CROP),
             (" ", "\" \""),
             ("\u{a0}\u{200b}", "\"\\u{a0}\\u{200b}\""),
-            (" b", " b"),
+            (" b", "\" b\""),
+            ("a b", "a b"),
         ] {
             assert_eq!(crop_name(crop), name);
         }

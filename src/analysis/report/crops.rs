@@ -24,7 +24,7 @@ pub(super) struct NewestRow {
     pub(super) arrow: &'static str,
     /// The change in points and the verdict in a word.
     pub(super) change: String,
-    pub(super) verdict: &'static str,
+    pub(super) verdict: String,
     pub(super) target: Option<TargetWords>,
     pub(super) germination: String,
     pub(super) gap: String,
@@ -76,9 +76,14 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         _ if crop.newest.is_none() => ("absent", "", "no batches"),
         Verdict::Down => ("down", "▼", "down"),
         Verdict::Up => ("up", "▲", "up"),
+        Verdict::Usual if judged.is_unclear() => ("usual", "", "varies too much to tell"),
         Verdict::Usual => ("usual", "", "as usual"),
-        Verdict::TooFew if crop.has_failure => ("failed", "", "with failures, too few to compare"),
         Verdict::TooFew => ("few", "", "too few to compare"),
+    };
+    let (class, failures) = match class {
+        _ if !crop.has_failure => (class, ""),
+        "down" => (class, ", with failures"),
+        _ => ("failed", ", with failures"),
     };
     let none = Figures::default();
     let figures = crop.newest.unwrap_or(&none);
@@ -102,7 +107,7 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
         usable: median(&figures.usable_rate, limit),
         arrow,
         change: judged.change.map_or_else(String::new, signed_change),
-        verdict,
+        verdict: format!("{verdict}{failures}"),
         target: TargetWords::of(crop),
         germination: median(&figures.germination_rate, germination_limit),
         gap: figure(figures.gap()),

@@ -1,5 +1,7 @@
 //! The verdict: what the newest step means, in up to three sentences.
 
+use std::cmp::Reverse;
+
 use super::attention::Attention;
 use super::chart::crop_name;
 use super::format::{period_name, prose};
@@ -41,9 +43,11 @@ impl VerdictText {
             .partition(|crop| crop.is_down() || !crop.missed.is_empty());
         let cut = newest.cut(data.span.start(), data.step_words().1);
         let is_judged = |crop: &&CropJudgement<'_>| crop.comparison.verdict != Verdict::TooFew;
+        let is_unclear = |crop: &&CropJudgement<'_>| crop.comparison.is_unclear();
+        let has_good = others.iter().any(is_judged) && !others.iter().any(is_unclear);
         let class = if !bad.is_empty() || attention.has_failure {
             "bad"
-        } else if !attention.has_any && others.iter().any(is_judged) {
+        } else if !attention.has_any && has_good {
             "good"
         } else {
             "open"
@@ -92,35 +96,11 @@ fn rest(
             .filter(|crop| crop.comparison.verdict == verdict)
             .collect()
     };
-    let (up, usual, few) = (is(Verdict::Up), is(Verdict::Usual), is(Verdict::TooFew));
-    if are_all && few.len() == crops.len() {
-        let on = if step == "day" { "on" } else { "in" };
-        return cut.map_or_else(
-            || {
-                format!(
-                    "Too few batches to compare: no crop has 3 batches with a usable rate both {on} this {step} and {on} the four {steps} before."
-                )
-            },
-            |cut| format!("Too few batches to compare. {cut} Begin the range earlier to compare."),
-        );
-    }
-    let other = if are_all { "" } else { " other" };
-    let is_only = usual.len() == newest.crops.len();
-    let usual = match named_crops(&usual) {
-        (0, "") => String::new(),
-        (0, _) => "the group without a crop is as usual".to_owned(),
-        (1, "") if is_only => "the only crop is as usual".to_owned(),
-        (1, and_group) if is_only => format!("the only crop{and_group} are as usual"),
-        (2, and_group) if is_only => format!("both crops{and_group} are as usual"),
-        (all, and_group) if is_only => format!("all {all} crops{and_group} are as usual"),
-        (1, and_group) => format!("1{other} crop{and_group} as usual"),
-        (some, and_group) => format!("{some}{other} crops{and_group} as usual"),
-    };
-    let few = match few.as_slice() {
-        [] => String::new(),
-        [crop] => format!("{} has too few batches to compare", subject(crop)),
-        some => format!("{} have too few batches to compare", count_crops(some)),
-    };
+    let (mut up, usual, few) = (is(Verdict::Up), is(Verdict::Usual), is(Verdict::TooFew));
+    up.sort_by_key(|crop| Reverse(crop.comparison.change));
+    let (unclear, usual): (Vec<_>, Vec<_>) = usual
+        .into_iter()
+        .partition(|crop| crop.comparison.is_unclear());
     // Crops that were not scanned recently are not missed.
     let absent = newest.crops.iter();
     let absent: Vec<&CropJudgement<'_>> = absent
@@ -140,7 +120,52 @@ fn rest(
         "" => absent,
         _ => format!("{absent}, unlike in the four {steps} before"),
     };
-    let parts = [named(&up, rise, "rose"), usual, few, absent].into_iter();
+    if are_all && few.len() == crops.len() {
+        let on = if step == "day" { "on" } else { "in" };
+        let why = cut.map_or_else(
+            || {
+                format!(
+                    "Too few batches to compare: no crop has 3 batches with a usable rate both {on} this {step} and {on} the four {steps} before."
+                )
+            },
+            |cut| format!("Too few batches to compare. {cut} Begin the range earlier to compare."),
+        );
+        return text::join(
+            [why, sentence(newest, &absent)]
+                .into_iter()
+                .filter(|text| !text.is_empty()),
+            " ",
+        );
+    }
+    let other = if are_all { "" } else { " other" };
+    let is_only = usual.len() == newest.crops.len();
+    // The sentence before says that batches of them need attention.
+    let as_usual = if usual.iter().any(|crop| crop.has_attention) {
+        "otherwise as usual"
+    } else {
+        "as usual"
+    };
+    let usual = match named_crops(&usual) {
+        (0, "") => String::new(),
+        (0, _) => format!("the group without a crop is {as_usual}"),
+        (1, "") if is_only => format!("the only crop is {as_usual}"),
+        (1, and_group) if is_only => format!("the only crop{and_group} are {as_usual}"),
+        (2, and_group) if is_only => format!("both crops{and_group} are {as_usual}"),
+        (all, and_group) if is_only => format!("all {all} crops{and_group} are {as_usual}"),
+        (1, and_group) => format!("1{other} crop{and_group} {as_usual}"),
+        (some, and_group) => format!("{some}{other} crops{and_group} {as_usual}"),
+    };
+    let unclear = match unclear.as_slice() {
+        [] => String::new(),
+        [crop] => format!("{} varies too much to tell", subject(crop)),
+        some => format!("{} vary too much to tell", count_crops(some)),
+    };
+    let few = match few.as_slice() {
+        [] => String::new(),
+        [crop] => format!("{} has too few batches to compare", subject(crop)),
+        some => format!("{} have too few batches to compare", count_crops(some)),
+    };
+    let parts = [named(&up, rise, "rose"), usual, unclear, few, absent].into_iter();
     let parts = parts.filter(|part| !part.is_empty());
     sentence(newest, &text::join(parts, "; "))
 }

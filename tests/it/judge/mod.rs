@@ -300,19 +300,24 @@ impl Crop<'_> {
         })
     }
 
-    /// Returns its place in the table: down, below a target, judged, not judged, without batches. Among those, the
     /// Returns whether a batch of the newest step failed.
     pub(crate) fn has_failure(&self) -> bool {
         self.attention.iter().any(|flagged| flagged.has_failed)
     }
 
-    /// largest loss is first, or the last step that has batches, then the most batches.
+    /// Returns whether the change would count if the batches varied less.
+    pub(crate) fn is_unclear(&self) -> bool {
+        self.verdict == "usual" && self.change.is_some_and(|change| change.abs() >= 2 * POINT)
+    }
+
+    /// Returns its place in the table: down, below a target, with failures, judged, not judged, without batches. Among
+    /// those, the largest loss is first, or the last step that has batches, then the most batches.
     fn place(&self) -> (u8, i128, usize, String) {
         let rank = match self.verdict {
             _ if !self.is_present() => 5,
             "down" => 0,
             _ if !self.missed.is_empty() => 1,
-            "too_few" if self.has_failure() => 2,
+            _ if self.has_failure() => 2,
             "too_few" => 4,
             _ => 3,
         };

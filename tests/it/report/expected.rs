@@ -188,12 +188,19 @@ fn change(rules: &Rules<'_>, crop: &Crop<'_>) -> String {
         text if is_less(change) && text.ends_with("2.00") => signed(&shortest(change)),
         text => signed(&text),
     });
-    match (crop.verdict, change) {
+    let verdict = match (crop.verdict, change) {
         ("down", Some(change)) => format!("▼ {change}, down"),
         ("up", Some(change)) => format!("▲ {change}, up"),
+        ("usual", Some(change)) if crop.is_unclear() => {
+            format!("{change}, varies too much to tell")
+        }
         ("usual", Some(change)) => format!("{change}, as usual"),
-        _ if crop.has_failure() => "with failures, too few to compare".to_owned(),
         _ => "too few to compare".to_owned(),
+    };
+    if crop.has_failure() {
+        format!("{verdict}, with failures")
+    } else {
+        verdict
     }
 }
 
@@ -365,31 +372,49 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
         let others = others.iter().copied();
         others.filter(|crop| crop.verdict == verdict).collect()
     };
-    let (up, usual, few) = (is("up"), is("usual"), is("too_few"));
+    let (mut up, usual, few) = (is("up"), is("usual"), is("too_few"));
+    up.sort_by_key(|crop| -crop.change.unwrap());
+    let (unclear, usual): (Vec<_>, Vec<_>) = usual.into_iter().partition(|crop| crop.is_unclear());
     let steps = rules.step;
+    let absent = absent(newest, steps);
     let rest = if bad.is_empty() && few.len() == others.len() {
         let on = if steps == "day" { "on" } else { "in" };
-        format!(
+        let few = format!(
             "Too few batches to compare: no crop has 3 batches with a usable rate both {on} this {steps} and {on} the four {steps}s before."
-        )
+        );
+        format!("{few} {}", sentence(newest, &[absent]))
+            .trim()
+            .to_owned()
     } else {
         let other = if bad.is_empty() { "" } else { " other" };
         let is_only = usual.len() == newest.crops.len();
         let group = usual.iter().any(|crop| crop.name.is_empty());
+        let words = match usual.iter().find(|crop| !crop.attention.is_empty()) {
+            Some(_) => "otherwise as usual",
+            None => "as usual",
+        };
         let usual = match (usual.len() - usize::from(group), group) {
             (0, false) => String::new(),
-            (0, true) => format!("{GROUP} is as usual"),
-            (1, false) if is_only => "the only crop is as usual".to_owned(),
-            (1, true) if is_only => format!("the only crop and {GROUP} are as usual"),
-            (2, false) if is_only => "both crops are as usual".to_owned(),
-            (2, true) if is_only => format!("both crops and {GROUP} are as usual"),
-            (all, false) if is_only => format!("all {all} crops are as usual"),
-            (all, true) if is_only => format!("all {all} crops and {GROUP} are as usual"),
+            (0, true) => format!("{GROUP} is {words}"),
+            (1, false) if is_only => format!("the only crop is {words}"),
+            (1, true) if is_only => format!("the only crop and {GROUP} are {words}"),
+            (2, false) if is_only => format!("both crops are {words}"),
+            (2, true) if is_only => format!("both crops and {GROUP} are {words}"),
+            (all, false) if is_only => format!("all {all} crops are {words}"),
+            (all, true) if is_only => format!("all {all} crops and {GROUP} are {words}"),
             (some, _) => {
                 let crops = if some == 1 { "crop" } else { "crops" };
                 let and = if group { " and " } else { "" };
                 let group = if group { GROUP } else { "" };
-                format!("{some}{other} {crops}{and}{group} as usual")
+                format!("{some}{other} {crops}{and}{group} {words}")
+            }
+        };
+        let unclear = match unclear.as_slice() {
+            [] => String::new(),
+            [crop] => format!("{} varies too much to tell", subject(crop.name)),
+            crops => {
+                let crops = count_crops(crops.iter().copied());
+                format!("{crops} vary too much to tell")
             }
         };
         let few = match few.as_slice() {
@@ -400,28 +425,11 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
                 format!("{crops} have too few batches to compare")
             }
         };
-        let absent = newest.crops.iter().filter(|crop| !crop.is_present());
-        let absent: Vec<&Crop<'_>> = absent.filter(|crop| !crop.before.is_empty()).collect();
-        let absent = match absent.as_slice() {
-            [] => String::new(),
-            [crop] if crop.name.is_empty() => "no batches without a crop".to_owned(),
-            [crop] => format!("no batches of {}", crop.name),
-            crops => {
-                let named = crops.iter().filter(|crop| !crop.name.is_empty()).count();
-                let none = if named < crops.len() {
-                    ", and none without a crop"
-                } else {
-                    ""
-                };
-                format!("no batches of {}{none}", plural(named, "crop", "crops"))
-            }
-        };
-        let absent = match &*absent {
-            "" => absent,
-            _ => format!("{absent}, unlike in the four {steps}s before"),
-        };
         let rise = |crop: &Crop<'_>| format!("{} rose {}", subject(crop.name), moved(crop));
-        sentence(newest, &[named(&up, &rise, "rose"), usual, few, absent])
+        sentence(
+            newest,
+            &[named(&up, &rise, "rose"), usual, unclear, few, absent],
+        )
     };
     let parts = [
         format!("{}:", period(rules, newest.number)),
@@ -431,6 +439,30 @@ pub(super) fn lead(rules: &Rules<'_>, newest: &Newest<'_>) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(" ")
+}
+
+/// Names the crops without batches in the newest step that had some in the four before.
+fn absent(newest: &Newest<'_>, steps: &str) -> String {
+    let absent = newest.crops.iter().filter(|crop| !crop.is_present());
+    let absent: Vec<&Crop<'_>> = absent.filter(|crop| !crop.before.is_empty()).collect();
+    let absent = match absent.as_slice() {
+        [] => String::new(),
+        [crop] if crop.name.is_empty() => "no batches without a crop".to_owned(),
+        [crop] => format!("no batches of {}", crop.name),
+        crops => {
+            let named = crops.iter().filter(|crop| !crop.name.is_empty()).count();
+            let none = if named < crops.len() {
+                ", and none without a crop"
+            } else {
+                ""
+            };
+            format!("no batches of {}{none}", plural(named, "crop", "crops"))
+        }
+    };
+    match &*absent {
+        "" => absent,
+        _ => format!("{absent}, unlike in the four {steps}s before"),
+    }
 }
 
 /// Says how many batches need attention.

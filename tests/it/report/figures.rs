@@ -78,7 +78,7 @@ pub(super) fn assert_page(html: &str, rules: &Rules<'_>, trays: &[Tray]) {
     assert_eq!(tiles(html), expected::tiles(rules, &newest), "{step}");
     let class = |crop: &Crop<'_>| match crop.verdict {
         _ if !crop.is_present() => "absent",
-        "too_few" if crop.has_failure() => "failed",
+        "usual" | "up" | "too_few" if crop.has_failure() => "failed",
         "too_few" => "few",
         verdict => verdict,
     };

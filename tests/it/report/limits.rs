@@ -43,11 +43,11 @@ fn two_points_are_a_change() {
     }
     // The median of an even number of batches lies between two.
     assert_eq!(
-        verdict(&["10.00", "77.99", "78.01", "99.00"], &alike),
+        verdict(&["50.00", "77.99", "78.01", "99.00"], &alike),
         "down"
     );
     assert_eq!(
-        verdict(&["10.00", "78.00", "78.01", "99.00"], &alike),
+        verdict(&["50.00", "78.00", "78.01", "99.00"], &alike),
         "usual"
     );
     // The median before is 80.005.

@@ -114,7 +114,11 @@ fn only_batches_in_the_range_are_compared() {
         ("2026-05-28T06:00:01Z", "too few to compare", "–"),
         ("2026-05-28", "▼ −10.00, down", "−10.00 points"),
         // Now the weeks before differ too much from each other.
-        ("2026-05-18", "−15.00, as usual", "−15.00 points"),
+        (
+            "2026-05-18",
+            "−15.00, varies too much to tell",
+            "−15.00 points",
+        ),
         ("2026-05-04", "▼ −20.00, down", "−20.00 points"),
         // The week before those four does not count.
         ("2026-01-01", "▼ −20.00, down", "−20.00 points"),

@@ -245,6 +245,32 @@ fn a_different_mix_of_crops_is_not_a_change() {
 }
 
 #[test]
+fn a_change_within_a_wide_spread_is_not_called_usual() {
+    let mut field = Field::default();
+    // The crop collapsed three weeks ago, so the weeks before differ from each other.
+    for (week, rate) in (0..).zip(["20.00", "20.00", "20.00", "90.00", "90.00"]) {
+        field.sow("Leek", MONDAY - week * WEEK, &[rate; 4]);
+    }
+    // Rises are named with the largest first.
+    for (crop, rate) in [("A", "83.00"), ("B", "99.00"), ("C", "90.00")] {
+        let before = ["80.00"; 4];
+        field
+            .sow(crop, MONDAY - WEEK, &before)
+            .sow(crop, MONDAY, &[rate; 3]);
+    }
+    let html = check_weekly(&field);
+    let lead = lead(&html);
+    assert!(
+        lead.ends_with("B rose 19.0 points to 99.0 % usable; C rose 10.0 points to 90.0 % usable; A rose 3.0 points to 83.0 % usable; Leek varies too much to tell."),
+        "{lead}"
+    );
+    assert_eq!(
+        column(&html, CHANGE)["Leek"],
+        "−35.00, varies too much to tell, with failures"
+    );
+}
+
+#[test]
 fn zeros_are_values() {
     let mut field = Field::default();
     // Dead before and now, dead now, dead before, and one dead batch.
@@ -262,7 +288,13 @@ fn zeros_are_values() {
         .sow("One", MONDAY, &["80.00", "0.00", "80.00"]);
     let html = check_weekly(&field);
     assert_eq!(order(&html), ["Now", "Always", "One", "Before"]);
-    assert_eq!(classes(&html), ["down", "usual", "usual", "up"]);
+    assert_eq!(classes(&html), ["down", "failed", "failed", "up"]);
+    assert!(
+        lead(&html)
+            .ends_with("Before rose 5.0 points to 5.0 % usable; 2 other crops otherwise as usual."),
+        "{}",
+        lead(&html)
+    );
     let counts: Vec<(String, String)> = attention(&html)
         .into_iter()
         .map(|crop| (crop.name, crop.count))

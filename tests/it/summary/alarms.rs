@@ -209,7 +209,7 @@ fn many_crops_are_counted_and_names_do_no_harm() {
     let words = " is down 20.00 points to 60.00 % usable";
     let names = [
         "the group without a crop",
-        "\\u{1b}[31mred\\n",
+        "\"\\u{1b}[31mred\\n\"",
         "a",
         "b",
         "c",
