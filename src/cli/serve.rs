@@ -22,7 +22,7 @@ Examples:
 /// Run the batch scan service locally, with demo data or from an archive
 ///
 /// Serves the whole API, versions 1 and 2. Demo data depends only on `--seed` and `--batches`. Prints its
-/// URL and credentials on standard output, then runs until Ctrl-C or SIGTERM. It then finishes open requests
+/// URL and credentials on standard output, then runs until Ctrl-C, SIGTERM or SIGHUP. It then finishes open requests
 /// for up to 10 s and exits with code 0. A second signal stops it immediately.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = SERVE_EXAMPLES)]
