@@ -52,6 +52,10 @@ impl DetectedDialect {
         if rows.is_empty() {
             return Ok(None);
         }
+        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+            let hint = "save it as UTF-8, in Excel as `CSV UTF-8`";
+            return Err(ReadError::broken(None, "it is UTF-16, not UTF-8", hint));
+        }
         let candidates = candidates(default_delimiter);
         // `--excel` writes both, and so do spreadsheets and Python.
         let excel = marked && ends_with_cr(head);
@@ -413,6 +417,14 @@ mod tests {
         assert_eq!(pick("a,b;c\n", &[1, 16]), Some(b','));
         assert_eq!(pick("a b;c\n\nd e;f", &[1, 16]), Some(b';'));
         assert_eq!(pick("a b c\n", &[1, 16]), Some(b'a'));
+    }
+
+    #[test]
+    fn another_encoding_is_named() {
+        for head in [b"\xff\xfeb\0a\0", b"\xfe\xff\0b\0a"] {
+            let error = DetectedDialect::detect(head, b',', None).expect_err("UTF-16");
+            assert!(format!("{error:?}").contains("it is UTF-16"), "{error:?}");
+        }
     }
 
     #[test]
