@@ -206,8 +206,16 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
             .map_or(FieldType::Text, |column| column.kind);
         let found = column_type(&descriptor, kind).filter(|_| descriptor.max_rep_level() == 0);
         let found = found.ok_or_else(|| {
+            let expected = match kind {
+                FieldType::Text => "text",
+                FieldType::Integer => "whole numbers",
+                FieldType::Decimal => "decimals",
+                FieldType::Boolean => "booleans",
+                FieldType::Date => "times in UTC",
+            };
+            let stored = descriptor.physical_type();
             foreign(format!(
-                "whose column `{name}` has the wrong type for a batch"
+                "whose column `{name}` is stored as {stored}, not as {expected}"
             ))
         })?;
         let field = Some((column, found));
