@@ -14,6 +14,7 @@ use crate::batch::{
     find_heading, is_number,
 };
 use crate::formats::record::{ReadError, RecordPlace};
+use crate::secret::brief;
 
 /// The delimiter of files with one column: no text contains this byte.
 const NO_DELIMITER: u8 = 0xff;
@@ -121,6 +122,15 @@ impl DetectedDialect {
                 new.unknown.push(name.to_owned());
                 continue;
             };
+            let field = COLUMNS[column].name;
+            if name != field {
+                let name = brief(name);
+                return Err(ReadError::broken(
+                    RecordPlace::Line(1),
+                    format!("the header has `{name}` instead of `{field}`"),
+                    "other programs go by the names: export it again, as csv",
+                ));
+            }
             if new.cells[column].replace(cell).is_some() {
                 let why = format!("`{name}` appears twice");
                 return Err(ReadError::broken(RecordPlace::Line(1), why, None));
@@ -229,7 +239,8 @@ fn detect_header(text: &[u8], candidates: &[u8]) -> Option<(u8, StringRecord)> {
     best.map(|(_, delimiter, names)| (delimiter, names))
 }
 
-/// Returns the column with this name or heading. Spreadsheets save the headings of a workbook, and people change the case.
+/// Returns the column that a cell of a header means: a spreadsheet saves the headings of a workbook, and people change
+/// the case of names.
 fn find_field(name: &str) -> Option<usize> {
     let name = name.trim();
     let lower = || find_column(&name.to_ascii_lowercase());
@@ -428,15 +439,24 @@ mod tests {
     }
 
     #[test]
-    fn headings_and_other_cases_are_names_too() {
-        for header in [
-            "batch_id,batch_creation_date,avg_usable_seedling_rate",
-            " Batch_ID ,BATCH_CREATION_DATE,Avg_Usable_Seedling_Rate",
-            "Batch id,Created (UTC),Usable rate (%)",
+    fn headings_and_names_in_other_case_are_no_batch() {
+        for (header, name) in [
+            (
+                "Batch_ID,BATCH_CREATION_DATE,avg_usable_seedling_rate",
+                "`Batch_ID` instead of `batch_id`",
+            ),
+            (
+                "batch_id ,batch_creation_date",
+                "`batch_id ` instead of `batch_id`",
+            ),
+            (
+                "Batch id,Created (UTC),Usable rate (%)",
+                "`Batch id` instead of `batch_id`",
+            ),
         ] {
-            let dialect = detect(&format!("{header}\n1,2026-05-01T06:00:00Z,90.00\n"));
-            assert!(dialect.header && dialect.unknown.is_empty(), "{header}");
-            assert_eq!(dialect.columns().count_ones(), 3, "{header}");
+            let text = format!("{header}\n1,2026-05-01T06:00:00Z,90.00\n");
+            let error = DetectedDialect::detect(text.as_bytes(), b',', None).expect_err(header);
+            assert!(format!("{error:?}").contains(name), "{error:?}");
         }
     }
 
