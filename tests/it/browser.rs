@@ -357,44 +357,6 @@ fn list<'a, T>(value: &'a Value, of: impl Fn(&'a Value) -> Option<T>) -> Vec<T> 
         .collect()
 }
 
-#[test]
-fn a_year_works_offline_on_phone_desktop_and_paper() {
-    let Some(browser) = Browser::open() else {
-        return;
-    };
-    let server = Server::start(&["--batches", "2000", "--seed", "9"]);
-    let folder = TempDir::new().unwrap();
-    let config = folder.path().join("config.toml");
-    fs::write(&config, "[targets.Tomato]\nusable_rate_min = 90\n").unwrap();
-    let html = page(&server, &["--config", config.to_str().unwrap(), "--emails"]);
-    assert_self_contained(&html);
-    let visit = browser.visit(&html);
-    assert_eq!(visit.console, Vec::<String>::new());
-    assert_eq!(visit.requests, Vec::<String>::new());
-    let widths = [360, 390, 768, 1280];
-    for (width, measured) in widths.into_iter().zip(browser.measure(&html, widths)) {
-        assert_fits(&measured, width);
-        assert_accessible(&measured);
-        assert_harmless(&measured);
-        let charts = measured["charts"].as_array().unwrap();
-        assert_eq!(charts.len(), 12 + 3, "crops; cells, scatter, boxes");
-        assert_eq!(measured["tables"].as_array().unwrap().len(), 6);
-        assert_eq!(measured["goals"], json!([true]), "the target of Tomato");
-    }
-    let pages = pages_on_paper(&browser, &html);
-    assert!((1..=3).contains(&pages), "{pages} pages");
-    // A sheet is 186 mm wide between its margins, and has no scroll bar (15 pixels). A point is 4/3
-    // pixels.
-    let paper = html.replace("@media print{", "@media all{");
-    let [measured] = browser.measure(&paper, [703 + 15]);
-    assert_eq!(measured["broken"], json!([]), "words must not break");
-    for chart in measured["charts"].as_array().unwrap() {
-        let points = chart["letters"].as_f64().unwrap() * 0.75;
-        assert!(points >= 5.5, "{points} pt: {chart}");
-        assert_eq!(chart["outside"], json!([]), "{chart}");
-    }
-}
-
 /// Prints the page and returns the number of sheets.
 fn pages_on_paper(browser: &Browser, html: &str) -> usize {
     let page = browser.folder.path().join("page.html");
@@ -451,6 +413,45 @@ mod thorough {
                 }
                 assert_eq!(measured["charts"].as_array().unwrap().len(), charts);
             }
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_year_works_offline_on_phone_desktop_and_paper() {
+        let Some(browser) = Browser::open() else {
+            return;
+        };
+        let server = Server::start(&["--batches", "2000", "--seed", "9"]);
+        let folder = TempDir::new().unwrap();
+        let config = folder.path().join("config.toml");
+        fs::write(&config, "[targets.Tomato]\nusable_rate_min = 90\n").unwrap();
+        let html = page(&server, &["--config", config.to_str().unwrap(), "--emails"]);
+        assert_self_contained(&html);
+        let visit = browser.visit(&html);
+        assert_eq!(visit.console, Vec::<String>::new());
+        assert_eq!(visit.requests, Vec::<String>::new());
+        let widths = [360, 390, 768, 1280];
+        for (width, measured) in widths.into_iter().zip(browser.measure(&html, widths)) {
+            assert_fits(&measured, width);
+            assert_accessible(&measured);
+            assert_harmless(&measured);
+            let charts = measured["charts"].as_array().unwrap();
+            assert_eq!(charts.len(), 12 + 3, "crops; cells, scatter, boxes");
+            assert_eq!(measured["tables"].as_array().unwrap().len(), 6);
+            assert_eq!(measured["goals"], json!([true]), "the target of Tomato");
+        }
+        let pages = pages_on_paper(&browser, &html);
+        assert!((1..=3).contains(&pages), "{pages} pages");
+        // A sheet is 186 mm wide between its margins, and has no scroll bar (15 pixels). A point is 4/3
+        // pixels.
+        let paper = html.replace("@media print{", "@media all{");
+        let [measured] = browser.measure(&paper, [703 + 15]);
+        assert_eq!(measured["broken"], json!([]), "words must not break");
+        for chart in measured["charts"].as_array().unwrap() {
+            let points = chart["letters"].as_f64().unwrap() * 0.75;
+            assert!(points >= 5.5, "{points} pt: {chart}");
+            assert_eq!(chart["outside"], json!([]), "{chart}");
         }
     }
 }

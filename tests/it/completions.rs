@@ -242,41 +242,6 @@ fn commands_and_options_are_offered() {
 }
 
 #[test]
-fn files_are_offered_only_for_files() {
-    let desk = Desk::new();
-    let files = ["batches.csv", "batches.d", "batches.db"];
-    for line in [
-        "trayscan export -o ba",
-        "trayscan export --output ba",
-        "trayscan export --manifest ba",
-        "trayscan export --config ba",
-        "trayscan export --archive ba",
-        "trayscan check --ca-cert ba",
-        "trayscan check --client-secret-file ba",
-        "trayscan sync ba",
-        "trayscan sync --wait 10m ba",
-        "trayscan verify ba",
-        "trayscan verify x.csv --against ba",
-        "trayscan serve --archive ba",
-    ] {
-        desk.assert_offers(line, &files);
-    }
-    let named = files.map(|name| format!("--output={name}"));
-    let named = named.each_ref().map(String::as_str);
-    desk.assert_offers("trayscan export --output=ba", &named);
-    for line in [
-        "trayscan ba",
-        "trayscan export ba",
-        "trayscan export --limit ba",
-        "trayscan export --base-url ba",
-        "trayscan sync batches.db ba",
-        "trayscan serve --listen ba",
-    ] {
-        desk.assert_offers(line, &[]);
-    }
-}
-
-#[test]
 fn choices_are_offered() {
     let desk = Desk::new();
     desk.assert_offers("trayscan export -f x", &["xlsx"]);
@@ -293,64 +258,6 @@ fn choices_are_offered() {
     desk.assert_offers("trayscan config set retries ret", &[]);
     let shells = ["bash", "elvish", "fish", "powershell", "zsh"];
     desk.assert_offers("trayscan completions ", &shells);
-}
-
-#[test]
-fn periods_and_time_zones_are_offered() {
-    let desk = Desk::new();
-    for flag in ["--period", "--start", "--end", "--since", "--until"] {
-        let line = format!("trayscan export {flag} last-");
-        let periods = ["last-week", "last-month", "last-quarter", "last-year"];
-        desk.assert_offers(&line, &periods);
-    }
-    desk.assert_offers("trayscan sync a.db --since y", &["yesterday"]);
-    desk.assert_offers(
-        "trayscan export --time-zone Europe/Am",
-        &["Europe/Amsterdam"],
-    );
-    desk.assert_offers_some(
-        "trayscan check --time-zone U",
-        &["UTC", "US/Central"],
-        &["Europe"],
-    );
-}
-
-#[test]
-fn fields_are_offered_also_after_a_comma() {
-    let desk = Desk::new();
-    desk.assert_offers("trayscan export --fields crop", &["crop_type"]);
-    desk.assert_offers(
-        "trayscan export --fields batch_id,crop",
-        &["batch_id,crop_type"],
-    );
-    desk.assert_offers("trayscan export --fields=crop", &["--fields=crop_type"]);
-    desk.assert_offers_some(
-        "trayscan export --fields ",
-        &["batch_id", "comment"],
-        &["-"],
-    );
-    for shell in &desk.shells {
-        // fish takes every word with `-` for an option.
-        if *shell != Shell::Fish {
-            let line = "trayscan verify a.csv --fields -batch_id,-crop";
-            assert_eq!(desk.offered(*shell, line), set(&["-batch_id,-crop_type"]));
-        }
-    }
-    desk.assert_offers("trayscan export --fields=-crop", &["--fields=-crop_type"]);
-    let line = "trayscan export --sort avg_germination";
-    desk.assert_offers(line, &["avg_germination_rate", "avg_germination_rate:desc"]);
-    desk.assert_offers("trayscan export --sort warnings:", &["warnings:desc"]);
-    let line = "trayscan export --sort warnings:desc,crop";
-    let words = ["warnings:desc,crop_type", "warnings:desc,crop_type:desc"];
-    desk.assert_offers(line, &words);
-    let groups = [
-        "crop_type,day",
-        "crop_type,month",
-        "crop_type,week",
-        "crop_type,scanned_by_email",
-    ];
-    desk.assert_offers("trayscan summary --by crop_type,", &groups);
-    desk.assert_offers("trayscan summary --fail-on down,t", &["down,target"]);
 }
 
 #[test]
@@ -377,31 +284,133 @@ fn conditions_are_a_field_and_an_operator() {
     desk.assert_offers("trayscan report --where war", &["warnings"]);
 }
 
-#[test]
-fn faults_are_offered() {
-    let desk = Desk::new();
-    desk.assert_offers("trayscan serve --fault 50", &["500:", "503:"]);
-    desk.assert_offers(
-        "trayscan serve --fault v1-",
-        &["v1-truncate", "v1-refuse", "v1-refuse:"],
-    );
-    let words = ["dates-with-cursor:required", "dates-with-cursor:refused"];
-    desk.assert_offers("trayscan serve --fault shuffle --fault dates", &words);
-    desk.assert_offers("trayscan serve --fault dates-with-cursor:req", &words[..1]);
-}
+mod thorough {
+    use super::*;
 
-#[test]
-fn profiles_are_those_of_the_config_file() {
-    let desk = Desk::new();
-    desk.assert_offers("trayscan export --profile sta", &["staging", "stable"]);
-    desk.assert_offers("trayscan check --profile=d", &["--profile=default"]);
-    let odd = ["$(touch x)"];
-    desk.assert_offers("trayscan export --config other.toml --profile ", &odd);
-    desk.assert_offers("trayscan export --config=other.toml --profile ", &odd);
-    desk.assert_offers("trayscan export --config missing.toml --profile ", &[]);
-    assert!(!desk.folder.path().join("x").exists(), "the name was run");
-    let mut command = trayscan(&["completions", "profiles"]);
-    let config = desk.folder.path().join(".config/trayscan/config.toml");
-    let ended = command.env("TRAYSCAN_CONFIG", config).output().expect(0);
-    assert_eq!(ended.stdout, "default\nstable\nstaging\n");
+    #[test]
+    #[ignore = "slow"]
+    fn files_are_offered_only_for_files() {
+        let desk = Desk::new();
+        let files = ["batches.csv", "batches.d", "batches.db"];
+        for line in [
+            "trayscan export -o ba",
+            "trayscan export --output ba",
+            "trayscan export --manifest ba",
+            "trayscan export --config ba",
+            "trayscan export --archive ba",
+            "trayscan check --ca-cert ba",
+            "trayscan check --client-secret-file ba",
+            "trayscan sync ba",
+            "trayscan sync --wait 10m ba",
+            "trayscan verify ba",
+            "trayscan verify x.csv --against ba",
+            "trayscan serve --archive ba",
+        ] {
+            desk.assert_offers(line, &files);
+        }
+        let named = files.map(|name| format!("--output={name}"));
+        let named = named.each_ref().map(String::as_str);
+        desk.assert_offers("trayscan export --output=ba", &named);
+        for line in [
+            "trayscan ba",
+            "trayscan export ba",
+            "trayscan export --limit ba",
+            "trayscan export --base-url ba",
+            "trayscan sync batches.db ba",
+            "trayscan serve --listen ba",
+        ] {
+            desk.assert_offers(line, &[]);
+        }
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn periods_and_time_zones_are_offered() {
+        let desk = Desk::new();
+        for flag in ["--period", "--start", "--end", "--since", "--until"] {
+            let line = format!("trayscan export {flag} last-");
+            let periods = ["last-week", "last-month", "last-quarter", "last-year"];
+            desk.assert_offers(&line, &periods);
+        }
+        desk.assert_offers("trayscan sync a.db --since y", &["yesterday"]);
+        desk.assert_offers(
+            "trayscan export --time-zone Europe/Am",
+            &["Europe/Amsterdam"],
+        );
+        desk.assert_offers_some(
+            "trayscan check --time-zone U",
+            &["UTC", "US/Central"],
+            &["Europe"],
+        );
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn fields_are_offered_also_after_a_comma() {
+        let desk = Desk::new();
+        desk.assert_offers("trayscan export --fields crop", &["crop_type"]);
+        desk.assert_offers(
+            "trayscan export --fields batch_id,crop",
+            &["batch_id,crop_type"],
+        );
+        desk.assert_offers("trayscan export --fields=crop", &["--fields=crop_type"]);
+        desk.assert_offers_some(
+            "trayscan export --fields ",
+            &["batch_id", "comment"],
+            &["-"],
+        );
+        for shell in &desk.shells {
+            // fish takes every word with `-` for an option.
+            if *shell != Shell::Fish {
+                let line = "trayscan verify a.csv --fields -batch_id,-crop";
+                assert_eq!(desk.offered(*shell, line), set(&["-batch_id,-crop_type"]));
+            }
+        }
+        desk.assert_offers("trayscan export --fields=-crop", &["--fields=-crop_type"]);
+        let line = "trayscan export --sort avg_germination";
+        desk.assert_offers(line, &["avg_germination_rate", "avg_germination_rate:desc"]);
+        desk.assert_offers("trayscan export --sort warnings:", &["warnings:desc"]);
+        let line = "trayscan export --sort warnings:desc,crop";
+        let words = ["warnings:desc,crop_type", "warnings:desc,crop_type:desc"];
+        desk.assert_offers(line, &words);
+        let groups = [
+            "crop_type,day",
+            "crop_type,month",
+            "crop_type,week",
+            "crop_type,scanned_by_email",
+        ];
+        desk.assert_offers("trayscan summary --by crop_type,", &groups);
+        desk.assert_offers("trayscan summary --fail-on down,t", &["down,target"]);
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn profiles_are_those_of_the_config_file() {
+        let desk = Desk::new();
+        desk.assert_offers("trayscan export --profile sta", &["staging", "stable"]);
+        desk.assert_offers("trayscan check --profile=d", &["--profile=default"]);
+        let odd = ["$(touch x)"];
+        desk.assert_offers("trayscan export --config other.toml --profile ", &odd);
+        desk.assert_offers("trayscan export --config=other.toml --profile ", &odd);
+        desk.assert_offers("trayscan export --config missing.toml --profile ", &[]);
+        assert!(!desk.folder.path().join("x").exists(), "the name was run");
+        let mut command = trayscan(&["completions", "profiles"]);
+        let config = desk.folder.path().join(".config/trayscan/config.toml");
+        let ended = command.env("TRAYSCAN_CONFIG", config).output().expect(0);
+        assert_eq!(ended.stdout, "default\nstable\nstaging\n");
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn faults_are_offered() {
+        let desk = Desk::new();
+        desk.assert_offers("trayscan serve --fault 50", &["500:", "503:"]);
+        desk.assert_offers(
+            "trayscan serve --fault v1-",
+            &["v1-truncate", "v1-refuse", "v1-refuse:"],
+        );
+        let words = ["dates-with-cursor:required", "dates-with-cursor:refused"];
+        desk.assert_offers("trayscan serve --fault shuffle --fault dates", &words);
+        desk.assert_offers("trayscan serve --fault dates-with-cursor:req", &words[..1]);
+    }
 }

@@ -383,15 +383,6 @@ const EXPORT_CALLS: [&str; 7] = [
 ];
 
 #[test]
-fn an_export_can_be_killed_at_any_moment() {
-    if strace_kills() {
-        kill_exports(&moments_at(&EXPORT_CALLS, &[1, 2, 4]));
-    } else {
-        kill_exports(&random_moments(20, Duration::from_millis(120)));
-    }
-}
-
-#[test]
 #[ignore = "takes minutes"]
 fn an_export_can_be_killed_at_every_system_call() {
     if strace_kills() {
@@ -576,5 +567,15 @@ mod thorough {
             random_moments(20, scene.duration())
         };
         scene.kill_at(&moments);
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn an_export_can_be_killed_at_any_moment() {
+        if strace_kills() {
+            kill_exports(&moments_at(&EXPORT_CALLS, &[1, 2, 4]));
+        } else {
+            kill_exports(&random_moments(20, Duration::from_millis(120)));
+        }
     }
 }

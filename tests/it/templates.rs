@@ -43,43 +43,6 @@ fn read(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn each_batch_is_in_the_file_of_its_month() {
-    // More batches than the memory buffer takes.
-    let server = Server::start(&["--batches", "16000", "--page-size", "1000"]);
-    let folder = TempDir::new().unwrap();
-    let ended = export_template(
-        &server,
-        folder.path(),
-        "lake/year={year}/month={month}/b.json",
-        &[],
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(
-        ended.stderr.contains("16,000 batches") && ended.stderr.contains("36 files"),
-        "{ended:?}"
-    );
-    let mut expected: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for batch in server.flat("") {
-        let date = batch["batch_creation_date"].as_str().unwrap();
-        let name = format!("lake/year={}/month={}/b.json", &date[..4], &date[5..7]);
-        expected.entry(name).or_default().push(batch);
-    }
-    let found = files(folder.path());
-    let found: BTreeMap<String, Vec<Value>> = found
-        .into_iter()
-        .map(|(name, path)| (name, read(&path)))
-        .collect();
-    assert_eq!(
-        found.keys().collect::<Vec<_>>(),
-        expected.keys().collect::<Vec<_>>()
-    );
-    assert!(
-        found == expected,
-        "all batches, in order, in the right file"
-    );
-}
-
-#[test]
 fn crops_have_safe_names_and_can_be_combined_with_days() {
     let server = Server::start(&["--batches", "400"]);
     let folder = TempDir::new().unwrap();
@@ -703,5 +666,47 @@ fn placeholders_need_a_path_in_utf_8() {
             .stderr
             .contains("has placeholders, but is not valid UTF-8");
         assert_eq!(is_told, code == 2, "{ended:?}");
+    }
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn each_batch_is_in_the_file_of_its_month() {
+        // More batches than the memory buffer takes.
+        let server = Server::start(&["--batches", "16000", "--page-size", "1000"]);
+        let folder = TempDir::new().unwrap();
+        let ended = export_template(
+            &server,
+            folder.path(),
+            "lake/year={year}/month={month}/b.json",
+            &[],
+        );
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(
+            ended.stderr.contains("16,000 batches") && ended.stderr.contains("36 files"),
+            "{ended:?}"
+        );
+        let mut expected: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for batch in server.flat("") {
+            let date = batch["batch_creation_date"].as_str().unwrap();
+            let name = format!("lake/year={}/month={}/b.json", &date[..4], &date[5..7]);
+            expected.entry(name).or_default().push(batch);
+        }
+        let found = files(folder.path());
+        let found: BTreeMap<String, Vec<Value>> = found
+            .into_iter()
+            .map(|(name, path)| (name, read(&path)))
+            .collect();
+        assert_eq!(
+            found.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>()
+        );
+        assert!(
+            found == expected,
+            "all batches, in order, in the right file"
+        );
     }
 }

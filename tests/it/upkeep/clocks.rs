@@ -32,45 +32,6 @@ fn the_order_of_the_answers_does_not_matter() {
 }
 
 #[test]
-fn dates_compared_with_another_field_lose_nothing() {
-    // The upload date, the date of an edit, a wrong date, or none.
-    let compared: [fn(usize, i64) -> Option<i64>; 4] = [
-        |_, created| Some((created + 3 * DAY).min(now())),
-        |number, created| Some((created + 40 * DAY * i64::from(number % 7 == 3)).min(now())),
-        |number, created| Some(created - 200 * DAY * i64::from(number % 5 == 2)),
-        |number, created| (number % 7 != 3).then_some(created),
-    ];
-    for (which, compared) in compared.into_iter().enumerate() {
-        for order in [Order::OldestFirst, Order::NewestFirst] {
-            let nursery = a_year();
-            {
-                let mut stock = nursery.state();
-                stock.order = order;
-                for (number, item) in stock.items.values_mut().enumerate() {
-                    item.compared = compared(number, item.created);
-                }
-            }
-            let shelf = ArchiveFile::new();
-            let what = format!("{which} {order:?}");
-            let first = shelf.complete(&nursery, &[]);
-            shelf.assert_holds(&nursery.state().texts(), &what);
-            assert_eq!(counts(&first), [300, 0, 0], "{what}");
-            // New batches match by their arrival, not by their creation date.
-            for round in 0..2 {
-                for ago in [0, 100] {
-                    let id = format!("new{round}-{ago}");
-                    let mut item = Batch::new(&id).created_at(now() - ago * DAY);
-                    item.compared = Some(now());
-                    nursery.state().put(&id, item);
-                }
-                assert_eq!(shelf.counts(&nursery, &[])[0], 2, "{what}");
-                shelf.assert_holds(&nursery.state().texts(), &what);
-            }
-        }
-    }
-}
-
-#[test]
 fn version_1_is_synced_incrementally() {
     let nursery = a_year();
     nursery.state().has_v2 = false;
@@ -255,4 +216,48 @@ fn edits_during_a_run_end_with_the_newest_version() {
         .collect();
     let edited: BTreeMap<String, String> = nursery.state().texts();
     assert!(ids.iter().all(|id| edited.contains_key(id)));
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn dates_compared_with_another_field_lose_nothing() {
+        // The upload date, the date of an edit, a wrong date, or none.
+        let compared: [fn(usize, i64) -> Option<i64>; 4] = [
+            |_, created| Some((created + 3 * DAY).min(now())),
+            |number, created| Some((created + 40 * DAY * i64::from(number % 7 == 3)).min(now())),
+            |number, created| Some(created - 200 * DAY * i64::from(number % 5 == 2)),
+            |number, created| (number % 7 != 3).then_some(created),
+        ];
+        for (which, compared) in compared.into_iter().enumerate() {
+            for order in [Order::OldestFirst, Order::NewestFirst] {
+                let nursery = a_year();
+                {
+                    let mut stock = nursery.state();
+                    stock.order = order;
+                    for (number, item) in stock.items.values_mut().enumerate() {
+                        item.compared = compared(number, item.created);
+                    }
+                }
+                let shelf = ArchiveFile::new();
+                let what = format!("{which} {order:?}");
+                let first = shelf.complete(&nursery, &[]);
+                shelf.assert_holds(&nursery.state().texts(), &what);
+                assert_eq!(counts(&first), [300, 0, 0], "{what}");
+                // New batches match by their arrival, not by their creation date.
+                for round in 0..2 {
+                    for ago in [0, 100] {
+                        let id = format!("new{round}-{ago}");
+                        let mut item = Batch::new(&id).created_at(now() - ago * DAY);
+                        item.compared = Some(now());
+                        nursery.state().put(&id, item);
+                    }
+                    assert_eq!(shelf.counts(&nursery, &[])[0], 2, "{what}");
+                    shelf.assert_holds(&nursery.state().texts(), &what);
+                }
+            }
+        }
+    }
 }
