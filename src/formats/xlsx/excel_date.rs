@@ -56,9 +56,9 @@ pub(super) fn excel_date(text: &str) -> Option<ExcelDate> {
 )]
 pub(super) fn with_fifteen_digits(days: f64, about: i64) -> Option<i64> {
     // Some round the number, and some its digits: a little more than half of the last digit.
-    let tolerance = 0.6 * 10_f64.powi(days.log10().floor() as i32 - 14);
+    let tolerance = 0.6 * 10_f64.powi((days.log10().floor() as i32).saturating_sub(14));
     let milliseconds = about.checked_add(500)?.div_euclid(1000) * 1000;
-    let is_near = (milliseconds as f64 / DAY as f64 - days).abs() <= tolerance;
+    let is_near = days.is_finite() && (milliseconds as f64 / DAY as f64 - days).abs() <= tolerance;
     (is_near && format!("{days:.14e}").parse() == Ok(days)).then_some(milliseconds)
 }
 
@@ -71,6 +71,15 @@ pub(super) fn with_fifteen_digits(days: f64, about: i64) -> Option<i64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn any_number_may_be_asked_for_fifteen_digits() {
+        let day = 1.5;
+        assert_eq!(with_fifteen_digits(day, 3 * DAY / 2), Some(3 * DAY / 2));
+        for days in [0.0, -1.5, f64::MIN_POSITIVE, f64::MAX, f64::INFINITY] {
+            assert_eq!(with_fifteen_digits(days, DAY), None, "{days}");
+        }
+    }
 
     #[test]
     fn later_dates_are_kept_if_their_digits_fit() {
