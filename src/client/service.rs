@@ -186,7 +186,7 @@ fn read_token(body: &[u8]) -> Result<TokenResponse, ParseError> {
     }
     let fields: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
     Ok(TokenResponse {
-        access_token: Secret::new(token),
+        access_token: Secret::token(token),
         expires_in: used.expires_in.and_then(|seconds| lifetime(seconds.get())),
         fields: fields.into_iter().map(|(name, _)| name).collect(),
     })

@@ -165,7 +165,7 @@ mod tests {
 
     fn expiry_of(token: &str) -> Option<String> {
         let response = TokenResponse {
-            access_token: Secret::new(token),
+            access_token: Secret::token(token),
             expires_in: None,
             fields: Vec::new(),
         };

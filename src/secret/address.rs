@@ -23,33 +23,38 @@ const SEPARATORS: [char; 7] = ['?', '&', '#', ';', '/', ' ', '@'];
 pub(super) fn secrets(text: &str) -> Vec<Cow<'_, str>> {
     let lower = text.to_ascii_lowercase();
     let start = lower.trim_start_matches(['\'', '"', ' ']);
-    let mut found = Vec::new();
-    if lower.contains("://") || start.starts_with("postgres") {
-        found = parameters(text, is_secret_name);
-        found.extend(passwords(text));
+    let is_address = lower.contains("://") || start.starts_with("postgres");
+    let mut found = if is_address {
+        parameters(text, is_secret_name)
     } else {
         // A list of settings, such as `host=db password=…`.
-        let is_known = |name: &str| name.ends_with("password") || name == "accountkey";
-        found.extend(parameters(text, is_known));
+        let is_known = |name: &str| {
+            let endings = ["password", "passwd", "pwd"];
+            endings.iter().any(|ending| name.ends_with(ending)) || name == "accountkey"
+        };
+        parameters(text, is_known)
+    };
+    // One character of `://` may be missing.
+    if is_address || lower.contains(":/") || lower.contains("//") {
+        found.extend(passwords(text));
     }
     // A word that is also the name of something, such as the user, must stay readable.
-    let is_name = |secret: &&str| {
-        let secret = secret.to_ascii_lowercase();
-        let places = found
-            .iter()
-            .filter(|other| other.to_ascii_lowercase() == secret);
-        lower.matches(&*secret).count() > places.count()
+    let is_same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
+    let is_name = |secret: &str| {
+        let parts = text
+            .split(SEPARATORS)
+            .flat_map(|part| part.split([':', '=']));
+        let places = found.iter().filter(|other| is_same(other, secret));
+        parts.filter(|part| is_same(part, secret)).count() > places.count()
     };
-    let (secrets, decoded): (Vec<&str>, Vec<_>) = found
+    let secrets = found
         .iter()
-        .filter(|secret| !secret.is_empty() && !is_name(secret))
-        .map(|secret| (*secret, percent_decode_str(secret).decode_utf8_lossy()))
-        .unzip();
-    secrets
-        .into_iter()
-        .map(Cow::Borrowed)
-        .chain(decoded)
-        .collect()
+        .filter(|secret| !secret.is_empty() && !is_name(secret));
+    let forms = secrets.map(|secret| {
+        let decoded = percent_decode_str(secret).decode_utf8_lossy();
+        [Cow::Borrowed(*secret), decoded]
+    });
+    forms.flatten().collect()
 }
 
 fn is_secret_name(name: &str) -> bool {
@@ -59,15 +64,28 @@ fn is_secret_name(name: &str) -> bool {
 /// Returns the password in `scheme://user:password@host`, with any number of slashes. If it contains a character that
 /// ends the host, its parts are returned as well.
 fn passwords(text: &str) -> Vec<&str> {
-    let scheme = text.split_once("://").or_else(|| text.split_once(':'));
-    let Some((_, rest)) = scheme else {
+    let Some(end) = [":", "//"].iter().filter_map(|mark| text.find(mark)).min() else {
         return Vec::new();
     };
-    let rest = rest.trim_start_matches('/');
+    let rest = &text[end..];
+    let rest = rest
+        .strip_prefix(':')
+        .unwrap_or(rest)
+        .trim_start_matches('/');
     let host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let Some((user, after)) = rest.split_once(':').filter(|(user, _)| user.len() < host) else {
+    // An IPv6 address contains colons.
+    let brackets = rest.starts_with('[').then(|| rest.find(']')).flatten();
+    let colon = rest
+        .bytes()
+        .skip(brackets.unwrap_or(0))
+        .position(|byte| byte == b':');
+    let Some(colon) = colon
+        .map(|colon| colon + brackets.unwrap_or(0))
+        .filter(|colon| *colon < host)
+    else {
         return Vec::new();
     };
+    let (user, after) = (&rest[..colon], &rest[colon + 1..]);
     if user.contains(char::is_whitespace) {
         return Vec::new();
     }
@@ -117,6 +135,12 @@ mod tests {
             "postgres://u:hunter2x/x@h/t",
             "postgres:/u:hunter2x@h/t",
             "postgres:u:hunter2x@h/t",
+            "postgres//u:hunter2x@h/t",
+            "postgres://u:hunter2x@[::1]:5432/t",
+            "postgers://u:hunter2x@hunter2x.example/t",
+            "s3:/AK:hunter2x@bucket/k.csv",
+            "https:/u:hunter2x@h/t",
+            "host=h passwd=hunter2x",
             " postgres://u:hunter2x@h/t",
             "'postgres://u:hunter2x@h/t'",
             "--output=postgresql+psycopg2://u:hunter2x@h/t",
@@ -156,6 +180,9 @@ mod tests {
             "--where=comment~a: b@c",
             "postgres://postgres:postgres@h/postgres",
             "postgres://scan:Tomato@127.0.0.1:9710/tomato?table=b2&application_name=me@farm",
+            "postgres://[::1]:9710/tomato?user=scan@myserver&table=batches",
+            "postgres://[::1]/tomato?user=scan@myserver&table=a:b",
+            "lake//key=value/batches.csv",
             "postgres://127.0.0.1:9710/tomato?user=scan@myserver&table=batches",
             "https://127.0.0.1:9799/batches@farm",
             "postgres: dump: batches@2026.csv",

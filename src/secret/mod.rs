@@ -20,6 +20,13 @@ impl Secret {
         Self(text)
     }
 
+    /// An access token.
+    pub(crate) fn token(text: impl Into<String>) -> Self {
+        let text = text.into();
+        with_secrets(|known| known.remember_token(&text));
+        Self(text)
+    }
+
     /// A cursor: also secret.
     pub(crate) fn cursor(text: impl Into<String>) -> Self {
         let text = text.into();

@@ -33,7 +33,7 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
         (MessageFormat::Text, _) => terminal.write_last(&as_text(error, hint)),
         (MessageFormat::Json, _) => {
             let sent = error::sent_of(error);
-            terminal.write_last(&as_json(kind, &message(error), hint, sent));
+            terminal.write_last(&as_json(kind, &format!("{error:#}"), hint, sent));
         }
     }
     kind.code()
@@ -73,12 +73,6 @@ fn as_text(error: &anyhow::Error, hint: Option<&str>) -> String {
 /// Conceals secrets, then escapes control characters: an escaped secret would not be recognised.
 fn shown(text: &str) -> String {
     text::escape(&conceal(text)).into_owned()
-}
-
-/// Returns the error and all its causes on one line.
-fn message(error: &anyhow::Error) -> String {
-    let parts: Vec<String> = error.chain().map(ToString::to_string).collect();
-    parts.join(": ")
 }
 
 /// The JSON format that scripts rely on: every key is always present.

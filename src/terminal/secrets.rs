@@ -16,9 +16,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 /// All secrets of a run.
 #[derive(Default)]
 pub(crate) struct KnownSecrets {
-    /// Secrets and tokens.
+    /// Secrets of the user, which are all kept.
     credentials: SecretList,
-    /// There may be thousands, which must not displace other secrets.
+    /// There may be thousands of these; the latest are kept.
+    tokens: SecretList,
     cursors: SecretList,
 }
 
@@ -28,22 +29,27 @@ impl KnownSecrets {
         self.credentials.remember(secret, has_parts);
     }
 
+    /// Adds an access token.
+    pub(crate) fn remember_token(&mut self, token: &str) {
+        self.tokens.remember_latest(token, true);
+    }
+
     /// Adds a cursor. A number or a date is not concealed: it may be anywhere in the output.
     pub(crate) fn remember_cursor(&mut self, cursor: &str) {
         if cursor.bytes().filter(u8::is_ascii_alphabetic).count() >= MIN_LETTERS {
             // Its parts may be anywhere, such as the id of a batch.
-            self.cursors.remember(cursor, false);
+            self.cursors.remember_latest(cursor, false);
         }
     }
 
     /// Returns `text` with every secret replaced by `…`. If escapes hide one, they are replaced as well.
     pub(super) fn conceal<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        conceal_all(text, &[&self.credentials, &self.cursors])
+        conceal_all(text, &[&self.credentials, &self.tokens, &self.cursors])
     }
 
-    /// Does the same only for credentials.
+    /// Does the same only for credentials and tokens.
     pub(super) fn conceal_credentials<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        conceal_all(text, &[&self.credentials])
+        conceal_all(text, &[&self.credentials, &self.tokens])
     }
 }
 
@@ -63,7 +69,7 @@ struct KnownSecret {
     has_parts: bool,
 }
 
-/// Maximum number of secrets to keep: the first one and the latest.
+/// Maximum number of tokens, and of cursors, to keep.
 const REMEMBERED: usize = 256;
 /// How often escapes within escapes are replaced to find a secret.
 const MAX_ESCAPES: usize = 3;
@@ -80,18 +86,23 @@ impl SecretList {
         if secret.len() < SHORTEST || known.any(|known| known.forms[0] == secret) {
             return;
         }
-        if self.secrets.len() >= REMEMBERED
-            && self.secrets.remove(1).is_some_and(|old| old.has_parts)
-        {
-            // The others may have some of its parts.
-            let others = self.secrets.iter().filter(|known| known.has_parts);
-            self.parts = others.flat_map(|known| parts(&known.forms[0])).collect();
-        }
         if has_parts {
             self.parts.extend(parts(secret));
         }
         let forms = forms(secret);
         self.secrets.push_back(KnownSecret { forms, has_parts });
+    }
+
+    /// Adds a secret, and forgets the oldest one if there are too many.
+    fn remember_latest(&mut self, secret: &str, has_parts: bool) {
+        self.remember(secret, has_parts);
+        if self.secrets.len() > REMEMBERED
+            && self.secrets.pop_front().is_some_and(|old| old.has_parts)
+        {
+            // The others may have some of its parts.
+            let others = self.secrets.iter().filter(|known| known.has_parts);
+            self.parts = others.flat_map(|known| parts(&known.forms[0])).collect();
+        }
     }
 }
 
@@ -204,43 +215,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_outlive_thousands_of_cursors() {
+    fn credentials_outlive_thousands_of_tokens_and_cursors() {
         let mut known = KnownSecrets::default();
-        known.remember("a-token-in-use", true);
+        let credentials = ["a-password-of-a-database", "the-client-secret"];
+        for secret in credentials {
+            known.remember(secret, true);
+        }
         for number in 0..3 * REMEMBERED {
+            known.remember_token(&format!("token.{number:06}"));
             known.remember_cursor(&format!("cursor-{number:06}"));
         }
-        assert!(known.cursors.secrets.len() <= REMEMBERED);
-        assert_eq!(known.conceal("a-token-in-use"), "…");
+        for secret in credentials {
+            assert_eq!(known.conceal(secret), "…");
+        }
+        for list in [&known.tokens, &known.cursors] {
+            assert_eq!(list.secrets.len(), REMEMBERED);
+        }
         let last = format!("cursor-{:06}", 3 * REMEMBERED - 1);
         assert_eq!(known.conceal(&last), "…");
         assert_eq!(known.conceal_credentials(&last), last);
+        let last = format!("token.{:06}", 3 * REMEMBERED - 1);
+        assert_eq!(known.conceal_credentials(&last), "…");
     }
 
     #[test]
-    fn the_first_secret_and_the_latest_are_kept_once() {
+    fn the_latest_secrets_are_kept_once() {
         let mut list = SecretList::default();
         for number in 0..2 * REMEMBERED {
             let secret = format!("secret-{number}");
-            list.remember(&secret, true);
-            list.remember(&secret, true);
+            list.remember_latest(&secret, true);
+            list.remember_latest(&secret, true);
         }
-        let first = list.secrets.iter().map(|known| known.forms[0].as_str());
-        let latest = (REMEMBERED + 1..2 * REMEMBERED).map(|number| format!("secret-{number}"));
-        let expected = std::iter::once("secret-0".to_owned()).chain(latest);
-        assert!(first.eq(expected));
+        let kept = list.secrets.iter().map(|known| known.forms[0].as_str());
+        let latest = (REMEMBERED..2 * REMEMBERED).map(|number| format!("secret-{number}"));
+        assert!(kept.eq(latest));
     }
 
     #[test]
     fn a_secret_that_is_forgotten_leaves_the_parts_of_others() {
         let mut list = SecretList::default();
-        list.remember("the-secret-itself", true);
-        list.remember("my-name:the-secret-itself", false);
         for number in 0..2 * REMEMBERED {
-            list.remember(&format!("header.of.all-{number:03}"), true);
+            list.remember_latest(&format!("header.of.all-{number:03}"), true);
         }
         for (text, expected) in [
-            ("the-secret-i", "…"),
             ("header.of.al", "…"),
             (".of.all-511", ".of.all-511"),
             ("r.of.all-511", "…"),

@@ -24,10 +24,12 @@ const METADATA: SocketAddr = SocketAddr::new(
 const AT_ONCE: Duration = Duration::from_millis(800);
 
 /// Variables with secret values.
-const SECRETS: [&str; 13] = [
+const SECRETS: [&str; 18] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
+    "AWS_TOKEN",
+    "AWS_SSE_CUSTOMER_KEY_BASE64",
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_ACCESS_KEY",
     "AZURE_STORAGE_MASTER_KEY",
@@ -35,6 +37,9 @@ const SECRETS: [&str; 13] = [
     "AZURE_STORAGE_SAS_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
     "AZURE_STORAGE_TOKEN",
+    "AZURE_STORAGE_CLIENT_SECRET",
+    "AZURE_STORAGE_ENCRYPTION_KEY",
+    "AZURE_FABRIC_SESSION_TOKEN",
     "AZURE_CLIENT_SECRET",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
     "GOOGLE_BEARER_TOKEN",
