@@ -144,9 +144,12 @@ fn init(path: &Path) -> anyhow::Result<()> {
         options.mode(0o600);
     }
     let mut file = options.open(path).map_err(failure)?;
-    file.write_all(config::template().as_bytes())
-        .and_then(|()| file.sync_all())
-        .map_err(failure)?;
+    let written = file.write_all(config::template().as_bytes());
+    written.and_then(|()| file.sync_all()).map_err(|error| {
+        // A part of it would only be in the way.
+        let _ = std::fs::remove_file(path);
+        failure(error)
+    })?;
     terminal::conclude(&format!(
         "created `{}`; set base_url and the credentials in it, or run `trayscan login`",
         path.display()

@@ -180,17 +180,26 @@ fn mode(_: Option<&fs::Metadata>) -> u32 {
     super::temp_file::PRIVATE
 }
 
-/// Gives a file the owner, the mode and the access control list of the one at `old` that it will replace.
+/// Gives a file the owner, the group, the mode and the access control list of the one at `old` that it will replace.
 #[cfg(unix)]
 pub(super) fn keep_access(file: &File, old: &Path, metadata: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
     let new = file.metadata()?;
-    if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
-        // Only privileged users may change the owner; otherwise the current user becomes the owner.
-        let _ = std::os::unix::fs::fchown(file, Some(metadata.uid()), Some(metadata.gid()));
+    let (user, group) = (Some(metadata.uid()), Some(metadata.gid()));
+    // Only privileged users may change the owner; otherwise the current user becomes the owner. They may set their
+    // own groups.
+    if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid())
+        && fchown(file, user, group).is_err()
+    {
+        let _ = fchown(file, None, group);
     }
     file.set_permissions(metadata.permissions())?;
-    keep_acl(file, old, metadata)
+    if file.metadata()?.gid() == metadata.gid() && keep_acl(file, old) {
+        return Ok(());
+    }
+    // These rights were for others.
+    let without_group = metadata.permissions().mode() & !0o070;
+    file.set_permissions(fs::Permissions::from_mode(without_group))
 }
 
 #[cfg(not(unix))]
@@ -198,11 +207,10 @@ pub(super) fn keep_access(file: &File, _: &Path, metadata: &fs::Metadata) -> io:
     file.set_permissions(metadata.permissions())
 }
 
-/// Copies the access control list. With one, the mode has its mask in the place of the rights of the group.
+/// Copies the access control list; returns whether it worked. With a list, the mode has its mask in the place of the
+/// rights of the group.
 #[cfg(target_os = "linux")]
-fn keep_acl(file: &File, old: &Path, metadata: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-
+fn keep_acl(file: &File, old: &Path) -> bool {
     use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, getxattr};
 
     const ACL: &str = "system.posix_acl_access";
@@ -212,19 +220,14 @@ fn keep_acl(file: &File, old: &Path, metadata: &fs::Metadata) -> io::Result<()> 
     let Ok(length) = getxattr(old, ACL, &mut list[..]) else {
         // The folder may have given it one.
         let _ = fremovexattr(file, ACL);
-        return Ok(());
+        return true;
     };
-    if fsetxattr(file, ACL, &list[..length], XattrFlags::empty()).is_ok() {
-        return Ok(());
-    }
-    let without_group = metadata.permissions().mode() & !0o070;
-    file.set_permissions(fs::Permissions::from_mode(without_group))
+    fsetxattr(file, ACL, &list[..length], XattrFlags::empty()).is_ok()
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
-#[allow(clippy::unnecessary_wraps, reason = "as on Linux")]
-fn keep_acl(_: &File, _: &Path, _: &fs::Metadata) -> io::Result<()> {
-    Ok(())
+fn keep_acl(_: &File, _: &Path) -> bool {
+    true
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Storage;
 use super::cleanup::PublishedObjects;
 use super::cloud;
-use super::path::{is_stderr, is_stdout, resolved};
+use super::path::{is_open_file, is_stderr, is_stdout, resolved};
 use crate::error::{Failure, Kind};
 use crate::postgres;
 use crate::text;
@@ -145,7 +145,10 @@ impl Location {
             Self::File(path) if path.symlink_metadata().is_err() => {
                 format!("{} was not written", self.name())
             }
-            Self::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
+            Self::File(path)
+                if !is_open_file(path)
+                    && path.metadata().map_or(true, |metadata| metadata.is_file()) =>
+            {
                 format!("{} is unchanged", self.name())
             }
             Self::Object(_) => match storage.cleanup.published_objects() {

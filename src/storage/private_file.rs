@@ -92,8 +92,10 @@ impl Storage {
         if let Err(error) = renamed {
             let failure = cannot_write(&files[count].path, error);
             for (replacement, copy) in replacements[..count].iter().zip(&copies) {
-                let restored = replacement.restore(copy.as_ref());
-                restored.map_err(|error| cannot_write(&replacement.path, error))?;
+                if let Err(error) = replacement.restore(copy.as_ref()) {
+                    let path = replacement.path.display();
+                    log::warn!("`{path}` was replaced, and cannot be restored: {error}");
+                }
             }
             return Err(failure);
         }

@@ -100,8 +100,12 @@ pub(crate) fn is_damage_error(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Converts an SQLite error to a failure of the matching kind.
+/// Converts an SQLite error of an archive to a failure of the matching kind.
 pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
+    failure_of("the archive", path, error)
+}
+
+fn failure_of(noun: &str, path: &Path, error: rusqlite::Error) -> Failure {
     let code = error.sqlite_error_code();
     let details = error.sqlite_error().map(|error| error.extended_code);
     let (kind, what, hint) = match code {
@@ -146,7 +150,7 @@ pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
             "the archive is unchanged since its last commit; please report this",
         ),
     };
-    Failure::new(kind, format!("{what} the archive `{}`", path.display()))
+    Failure::new(kind, format!("{what} {noun} `{}`", path.display()))
         .caused_by(error)
         .hint(hint)
 }
@@ -156,7 +160,7 @@ pub(crate) fn read_failure(path: &Path, error: rusqlite::Error) -> Failure {
     if is_damage_error(&error) {
         return damage(path, error.into());
     }
-    failure(path, error)
+    failure_of("the database", path, error)
 }
 
 /// Checks every page and every index, and stops at the first problem.

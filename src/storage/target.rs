@@ -206,6 +206,9 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
         io::ErrorKind::ReadOnlyFilesystem => {
             "it is write-protected: choose another location with `-o`".to_owned()
         }
+        io::ErrorKind::PermissionDenied if path.metadata().is_ok_and(|found| !found.is_file()) => {
+            "you need write permission for it".to_owned()
+        }
         io::ErrorKind::PermissionDenied => format!(
             "you need write permission for the folder `{}`, because a temporary file is created there first",
             folder.display()

@@ -64,14 +64,16 @@ impl Download {
     /// Downloads the whole object. After a lost connection, continues from the last byte received.
     async fn fetch(&mut self, address: &ObjectAddress) -> Result<(), DownloadError> {
         let mut retry = Retry::new(self.bucket.policy, None);
+        // The most bytes received in any attempt: a restart receives the first ones again.
+        let mut furthest = 0;
         loop {
             let before = self.length;
             let mut error = match self.fetch_rest().await {
                 Err(DownloadError::Request(error)) => error,
                 ended => return ended,
             };
-            if self.length > before {
-                retry.failed = 0;
+            if self.length > furthest {
+                (furthest, retry.failed) = (self.length, 0);
             }
             // The object was replaced in the meantime.
             let has_changed = before > 0 && error.is_there();

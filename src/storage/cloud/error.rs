@@ -287,7 +287,8 @@ impl StoreError {
         {
             return "the clock of this machine is wrong, and stores reject requests that are more than a few minutes off: set the clock".to_owned();
         }
-        if self.has(&["ExpiredToken", "TokenRefreshRequired", "InvalidToken"]) {
+        let is_expired = self.has(&["ExpiredToken", "TokenRefreshRequired", "InvalidToken"]);
+        if is_expired && address.provider == Provider::S3 {
             return "the temporary credentials have expired or are invalid: get new ones, and set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN".to_owned();
         }
         if self.is_of_another_region() && address.provider == Provider::S3 {
