@@ -74,13 +74,21 @@ impl TableAddress {
         let user = or("user", "PGUSER").or_else(|| whoami::username().ok());
         let user = user.ok_or_else(|| malformed("it has no user, and PGUSER is not set"))?;
         let database = or("dbname", "PGDATABASE").unwrap_or_else(|| user.clone());
+        let roots = or("sslrootcert", "PGSSLROOTCERT");
+        let is_system = roots.as_deref() == Some("system");
         let security = match or("sslmode", "PGSSLMODE") {
             Some(word) => Security::parse(&word)?,
             // Connections on the same machine cannot be intercepted.
-            None if host.is_local() => Security::Prefer,
+            None if host.is_local() && !is_system => Security::Prefer,
             None => Security::VerifyFull,
         };
-        let roots = or("sslrootcert", "PGSSLROOTCERT").filter(|roots| roots != "system");
+        if is_system && security != Security::VerifyFull {
+            // Like libpq: anybody can get a certificate of a public authority for another name.
+            let why = "`sslrootcert=system` needs `sslmode=verify-full`";
+            return Err(malformed(why)
+                .hint("use `sslmode=verify-full`, or remove one of them; PGSSLROOTCERT and PGSSLMODE count too"));
+        }
+        let roots = roots.filter(|_| !is_system);
         let binding = or("channel_binding", "PGCHANNELBINDING");
         let channel_binding = binding.map_or(Ok(ChannelBinding::Prefer), |word| {
             channel_binding(&word, security, &host)
@@ -201,9 +209,18 @@ fn url_parts(text: &str) -> Result<BTreeMap<&'static str, String>, Failure> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (name, value) = (decoded(name)?, decoded(value)?);
         let Some(name) = PARAMETERS.into_iter().find(|known| *known == name) else {
+            // After a `?` in the password, this is a part of it.
+            let what = if query.contains('@') {
+                "after the `?`, it contains something that"
+            } else {
+                &format!("`{name}`")
+            };
             let (last, others) = (PARAMETERS[11], PARAMETERS[..11].join(", "));
-            return Err(malformed(&format!("`{name}` is not a supported parameter"))
-                .hint(format!("the parameters are {others} and {last}")));
+            return Err(
+                malformed(&format!("{what} is not a supported parameter")).hint(format!(
+                    "the parameters are {others} and {last}; in a password, write %3F for `?`"
+                )),
+            );
         };
         if parts.insert(name, value).is_some() {
             return Err(malformed(&format!("it contains `{name}` twice")));
@@ -518,6 +535,16 @@ mod tests {
             ("postgres://me:12/hunter2@host/db", "%2F"),
             ("postgres://me:hunter2@a,b/db", "several"),
             ("postgres://me:hunter2@host/db?tabel=x", "`tabel`"),
+            ("postgres://me:a@b?hunter2@host/db", "%3F"),
+            ("postgres://me:a%40b?hunter2=x@host/db", "%3F"),
+            (
+                "postgres://me:hunter2@host/db?sslrootcert=system&sslmode=require",
+                "verify-full",
+            ),
+            (
+                "postgres://me:hunter2@localhost/db?sslrootcert=system&sslmode=prefer",
+                "verify-full",
+            ),
             ("postgres://me:hunter2@host/db?table=a&table=b", "twice"),
             ("postgres://me:hunter2@host/db?sslmode=on", "sslmode"),
             (

@@ -33,7 +33,7 @@ pub(super) struct Locks<'a> {
     session: &'a PgSession,
     /// The name of the table, quoted for SQL.
     table: &'a str,
-    /// The user's own `lock_timeout`: `None` if not set, zero for no limit.
+    /// The user's own `lock_timeout`; `None` if not set.
     own: Option<String>,
 }
 
@@ -41,13 +41,13 @@ impl<'a> Locks<'a> {
     /// Sets a lock timeout for the current transaction of `session`.
     pub(super) async fn new(session: &'a PgSession, table: &'a str) -> Result<Self, PgError> {
         // A pooler may not have passed it on.
-        let given = session.connector.option(SETTING);
-        if let Some(given) = &given {
-            session.set(SETTING, given).await?;
+        if let Some(given) = session.connector.option(SETTING) {
+            session.set(SETTING, &given).await?;
         }
         let statement = "select current_setting('lock_timeout')";
         let current: String = session.value("begin", statement, &[]).await?;
-        let own = (given.is_some() || current != "0").then_some(current);
+        // Zero is no limit, but each statement has one.
+        let own = (current != "0").then_some(current);
         let locks = Self {
             session,
             table,
@@ -59,7 +59,7 @@ impl<'a> Locks<'a> {
 
     /// Sets a short timeout for the next lock, so that a longer wait is logged first.
     async fn use_short_timeout(&self) -> Result<(), PgError> {
-        if self.own.as_deref().is_some_and(|own| own != "0") {
+        if self.own.is_some() {
             return Ok(());
         }
         let short = QUIET_WAIT.min(self.session.connector.lock_limit() / 2);
@@ -83,11 +83,10 @@ impl<'a> Locks<'a> {
         session.run("roll back", Limit::Short, back).await?;
         let holders = self.holders(modes).await?;
         let limit = session.connector.lock_limit();
-        match self.own.as_deref() {
-            Some("0") => session.set(SETTING, "0").await?,
-            Some(own) => return Err(self.not_released(&holders, own)),
-            None => session.set(SETTING, &milliseconds(limit)).await?,
+        if let Some(own) = &self.own {
+            return Err(self.not_released(&holders, own));
         }
+        session.set(SETTING, &milliseconds(limit)).await?;
         let seconds = limit.as_secs_f64();
         terminal::note(&format!(
             "waiting for {}, which is locked by {holders}; giving up after {seconds:.0} s",

@@ -17,7 +17,11 @@ pub(super) fn find(connection: [&str; 4], path: Option<PathBuf>) -> Option<Strin
         );
         return None;
     }
-    let text = fs::read_to_string(&path).ok()?;
+    let read = fs::read_to_string(&path).inspect_err(|error| {
+        let path = path.display();
+        log::warn!("ignoring the password file `{path}`, because it cannot be read: {error}");
+    });
+    let text = read.ok()?;
     text.lines().find_map(|line| password(line, connection))
 }
 

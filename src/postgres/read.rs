@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt as _;
+use tokio_postgres::error::SqlState;
 
 use super::address::{TableAddress, quoted};
 use super::escapes;
@@ -113,10 +114,26 @@ impl TableReader {
             unknown,
             fields,
             session: Some(session),
-            answers: Box::pin(answers.map_err(|error| error.failure)?),
+            answers: Box::pin(answers.map_err(|error| refused(error, &connector.address))?),
             rows: Vec::new().into_iter(),
         })
     }
+}
+
+/// Converts an error of the server: here the table is a source, not an output.
+fn refused(error: PgError, address: &TableAddress) -> Failure {
+    let is_about_rights = error.is(&SqlState::INSUFFICIENT_PRIVILEGE);
+    let mut failure = error.failure;
+    if failure.kind == Kind::Output {
+        failure.kind = Kind::Usage;
+        failure = failure.hint(if is_about_rights {
+            let (table, user) = (address.table.quoted(), quoted(&address.user));
+            format!("it needs: grant select on {table} to {user}")
+        } else {
+            "name a table that `trayscan export` wrote".to_owned()
+        });
+    }
+    failure
 }
 
 /// Finds the table, in a read-only transaction.
