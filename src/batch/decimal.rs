@@ -7,12 +7,9 @@ const EXACT_DIGITS: usize = 15;
 
 /// Returns whether `text` is a decimal number: digits with an optional sign and an optional fraction.
 pub(crate) fn is_number(text: &str) -> bool {
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    match unsigned.split_once('.') {
-        Some((whole, fraction)) => digits(whole) && digits(fraction),
-        None => digits(unsigned),
-    }
+    let unsigned = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    let is_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    unsigned.splitn(2, |byte| *byte == b'.').all(is_digits)
 }
 
 /// Returns whether `text` is a number without a fraction.

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Display;
 use std::fs::File;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use ::parquet::basic::Compression;
@@ -34,6 +34,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use ::parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 use ::parquet::schema::types::ColumnDescriptor;
+use simdutf8::basic::from_utf8;
 
 use crate::batch::{ALL_COLUMNS, COLUMNS, FieldType, Values, find_column};
 use crate::formats::record::{
@@ -45,7 +46,7 @@ use audit::ColumnAudit;
 use filter::Filter;
 use footer::Footer;
 use guard::{MemoryBudget, PageGuard};
-use logical_type::{ColumnType, big_endian, column_type, format_number};
+use logical_type::{ColumnType, big_endian, column_type, write_number};
 use statistics::Claimed;
 use thrift::{Node, broken, damaged};
 
@@ -239,7 +240,7 @@ struct ParquetRows<'a> {
     /// The columns that the file says its rows are sorted by, the most significant first.
     sorted_by: Vec<usize>,
     /// The values of the current rows for each column of a batch; empty if the file lacks the column.
-    texts: [Vec<Option<ParquetValue>>; COLUMNS.len() + 1],
+    texts: [ColumnTexts; COLUMNS.len() + 1],
     /// Which of the current rows is the one whose values are asked for.
     row: usize,
 }
@@ -251,12 +252,20 @@ struct OpenColumn<'a> {
     audit: ColumnAudit,
 }
 
+/// The values of a column in the current rows.
+#[derive(Default)]
+struct ColumnTexts {
+    values: Vec<Option<ParquetValue>>,
+    /// All values that had to be formatted, as the service would.
+    formatted: String,
+}
+
 /// A value.
 enum ParquetValue {
     /// The bytes of the page, or of the dictionary that many rows share.
     Text(ByteArray),
-    /// Formatted as the service would.
-    Formatted(String),
+    /// Where the text is among the formatted ones.
+    Formatted(Range<usize>),
 }
 
 impl<'a> ParquetRows<'a> {
@@ -300,7 +309,7 @@ impl<'a> ParquetRows<'a> {
             columns,
             // If a key is not read, the order of the keys after it is unknown.
             sorted_by: sorted_by.into_iter().map_while(|column| column).collect(),
-            texts: [const { Vec::new() }; COLUMNS.len() + 1],
+            texts: std::array::from_fn(|_| ColumnTexts::default()),
             row: 0,
         })
     }
@@ -354,11 +363,14 @@ impl<'a> ParquetRows<'a> {
 /// The current row, as plain text.
 impl Values for ParquetRows<'_> {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        let text = self.texts[column].get(self.row)?;
-        Some(match text.as_ref()? {
-            ParquetValue::Text(bytes) => String::from_utf8_lossy(bytes.data()),
-            ParquetValue::Formatted(text) => Cow::Borrowed(text),
-        })
+        let texts = &self.texts[column];
+        Some(Cow::Borrowed(
+            match texts.values.get(self.row)?.as_ref()? {
+                // It was checked when it was read.
+                ParquetValue::Text(bytes) => from_utf8(bytes.data()).unwrap_or_default(),
+                ParquetValue::Formatted(range) => &texts.formatted[range.clone()],
+            },
+        ))
     }
 
     fn unknown_fields(&self) -> Option<Cow<'_, str>> {
@@ -369,7 +381,7 @@ impl Values for ParquetRows<'_> {
 /// Reads rows of a column; returns how many. The values of a field replace `texts`; others are only checked.
 fn read_column(
     column: &mut OpenColumn<'_>,
-    texts: Option<&mut Vec<Option<ParquetValue>>>,
+    texts: Option<&mut ColumnTexts>,
 ) -> Result<usize, ReadError> {
     let OpenColumn {
         leaf,
@@ -378,38 +390,55 @@ fn read_column(
     } = column;
     let name = leaf.descriptor.name();
     let column_type = leaf.field.map_or(ColumnType::Text, |(_, found)| found);
-    let number = |number: i128| {
-        let text = format_number(number, column_type).map(ParquetValue::Formatted);
-        text.ok_or_else(|| broken(format!("`{name}` has a date out of range: {number}")))
+    let number = |number: i128, out: &mut String| {
+        let start = out.len();
+        let written = write_number(number, column_type, out);
+        written.ok_or_else(|| broken(format!("`{name}` has a date out of range: {number}")))?;
+        Ok(ParquetValue::Formatted(start..out.len()))
     };
-    let decimal = |bytes: &[u8]| {
+    let decimal = |bytes: &[u8], out: &mut String| {
         let whole = big_endian(bytes);
-        number(whole.ok_or_else(|| broken(format!("`{name}` has a number that is too large")))?)
+        let whole = whole.ok_or_else(|| broken(format!("`{name}` has a number that is too large")));
+        number(whole?, out)
     };
     // The types of fields were checked before.
     let wrong = || Err(broken(format!("`{name}` has the wrong type")));
     match reader {
-        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, texts, |flag| {
-            Ok(ParquetValue::Formatted(flag.to_string()))
+        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, texts, |flag, out| {
+            let start = out.len();
+            out.push_str(if *flag { "true" } else { "false" });
+            Ok(ParquetValue::Formatted(start..out.len()))
         }),
         ColumnReader::Int32ColumnReader(reader) => {
-            read_values(reader, audit, texts, |value| number((*value).into()))
+            read_values(reader, audit, texts, |value, out| {
+                number((*value).into(), out)
+            })
         }
         ColumnReader::Int64ColumnReader(reader) => {
-            read_values(reader, audit, texts, |value| number((*value).into()))
+            read_values(reader, audit, texts, |value, out| {
+                number((*value).into(), out)
+            })
         }
-        ColumnReader::Int96ColumnReader(reader) => read_values(reader, audit, texts, |value| {
-            number(value.to_nanos().into())
-        }),
-        ColumnReader::FloatColumnReader(reader) => read_values(reader, audit, texts, |_| wrong()),
-        ColumnReader::DoubleColumnReader(reader) => read_values(reader, audit, texts, |_| wrong()),
+        ColumnReader::Int96ColumnReader(reader) => {
+            read_values(reader, audit, texts, |value, out| {
+                number(value.to_nanos().into(), out)
+            })
+        }
+        ColumnReader::FloatColumnReader(reader) => {
+            read_values(reader, audit, texts, |_, _| wrong())
+        }
+        ColumnReader::DoubleColumnReader(reader) => {
+            read_values(reader, audit, texts, |_, _| wrong())
+        }
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            read_values(reader, audit, texts, |value| decimal(value.data()))
+            read_values(reader, audit, texts, |value, out| {
+                decimal(value.data(), out)
+            })
         }
         ColumnReader::ByteArrayColumnReader(reader) => {
-            read_values(reader, audit, texts, |value| match column_type {
+            read_values(reader, audit, texts, |value, out| match column_type {
                 ColumnType::Text => text(name, value),
-                _ => decimal(value.data()),
+                _ => decimal(value.data(), out),
             })
         }
     }
@@ -420,7 +449,7 @@ fn text(name: &str, value: &ByteArray) -> Result<ParquetValue, ReadError> {
         let limit = TEXT >> 20;
         return Err(broken(format!("`{name}` has more than {limit} MiB")));
     }
-    match std::str::from_utf8(value.data()) {
+    match from_utf8(value.data()) {
         Ok(_) => Ok(ParquetValue::Text(value.clone())),
         Err(_) => Err(broken(format!("`{name}` is not UTF-8"))),
     }
@@ -430,14 +459,15 @@ fn text(name: &str, value: &ByteArray) -> Result<ParquetValue, ReadError> {
 fn read_values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     audit: &mut ColumnAudit,
-    mut texts: Option<&mut Vec<Option<ParquetValue>>>,
-    text: impl Fn(&T::T) -> Result<ParquetValue, ReadError>,
+    mut texts: Option<&mut ColumnTexts>,
+    text: impl Fn(&T::T, &mut String) -> Result<ParquetValue, ReadError>,
 ) -> Result<usize, ReadError> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let (rows, found, _) =
         catch_panic(|| reader.read_records(ROWS, Some(&mut levels), None, &mut values))?;
     if let Some(texts) = &mut texts {
-        texts.clear();
+        texts.values.clear();
+        texts.formatted.clear();
     }
     let (mut values, not_null) = (values[..found].iter(), audit.level);
     // Without levels, no value is null.
@@ -446,7 +476,8 @@ fn read_values<T: DataType>(
         let value = is_there.then(|| values.next()).flatten();
         audit.add(value.map(AsBytes::as_bytes)).map_err(altered)?;
         if let Some(texts) = &mut texts {
-            texts.push(value.map(&text).transpose()?);
+            let value = value.map(|value| text(value, &mut texts.formatted));
+            texts.values.push(value.transpose()?);
         }
     }
     Ok(rows)

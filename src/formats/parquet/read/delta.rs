@@ -5,6 +5,8 @@ use super::thrift::{signed, varint};
 
 /// The largest block of numbers; writers use 128 or 2048.
 const BLOCK: usize = 1 << 16;
+/// The most lengths in a page. Equal ones need no bytes, so the size of the page does not limit them.
+const LENGTHS: usize = 4 << 20;
 
 /// Checks the header of numbers that are stored as differences: at most `most` of them.
 pub(super) fn check_numbers(mut bytes: &[u8], most: usize) -> Option<()> {
@@ -45,7 +47,7 @@ fn header(bytes: &mut &[u8], most: usize) -> Option<(usize, usize, usize, i64)> 
 
 /// Reads numbers that are stored as differences, none of them negative; `bytes` then starts after them.
 fn numbers(bytes: &mut &[u8], most: usize) -> Option<Vec<u32>> {
-    let (block, parts, count, mut last) = header(bytes, most)?;
+    let (block, parts, count, mut last) = header(bytes, most.min(LENGTHS))?;
     let mut all = Vec::new();
     if count > 0 {
         all.push(u32::try_from(last).ok()?);
@@ -114,6 +116,9 @@ mod tests {
         assert_eq!(check_numbers(&NUMBERS, 2), None);
         let endless = [0x80, 1, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 0];
         assert_eq!(check_numbers(&endless, 1 << 20), None);
+        // 2^23 equal lengths need few bytes.
+        let equal = [vec![0x80, 1, 4, 0x80, 0x80, 0x80, 4, 0], vec![0; 400_000]].concat();
+        assert_eq!(check_lengths(&equal, usize::MAX), None);
         let blocks = [0xff, 0xff, 0xff, 0xff, 0x0f, 1, 3, 10];
         assert_eq!(check_numbers(&blocks, 3), None);
     }

@@ -109,14 +109,18 @@ pub(super) fn big_endian(bytes: &[u8]) -> Option<i128> {
     fits.then_some(whole)
 }
 
-/// Formats a number as its type; `None` if the date is out of range.
-pub(super) fn format_number(number: i128, column_type: ColumnType) -> Option<String> {
+/// Appends a number, formatted as its type, to `out`; `None` if the date is out of range.
+pub(super) fn write_number(number: i128, column_type: ColumnType, out: &mut String) -> Option<()> {
     match column_type {
         ColumnType::Decimal(scale) if scale > 0 => {
-            let sign = if number < 0 { "-" } else { "" };
-            let digits = format!("{:0width$}", number.unsigned_abs(), width = scale + 1);
-            let (whole, fraction) = digits.split_at(digits.len() - scale);
-            Some(format!("{sign}{whole}.{fraction}"))
+            if number < 0 {
+                out.push('-');
+            }
+            let mut buffer = itoa::Buffer::new();
+            let digits = buffer.format(number.unsigned_abs());
+            out.extend((digits.len()..=scale).map(|_| '0'));
+            out.push_str(digits);
+            out.insert(out.len() - scale, '.');
         }
         ColumnType::Instant(parts) => {
             let number = i64::try_from(number).ok()?;
@@ -129,10 +133,11 @@ pub(super) fn format_number(number: i128, column_type: ColumnType) -> Option<Str
                 _ => SecondsFormat::Nanos,
             };
             let moment = DateTime::from_timestamp(second, nanos)?;
-            Some(moment.to_rfc3339_opts(digits, true))
+            out.push_str(&moment.to_rfc3339_opts(digits, true));
         }
-        _ => Some(number.to_string()),
+        _ => out.push_str(itoa::Buffer::new().format(number)),
     }
+    Some(())
 }
 
 #[cfg(test)]
@@ -147,6 +152,9 @@ mod tests {
     fn numbers_are_formatted_as_their_type() {
         for (number, column_type, expected) in [
             (8750, ColumnType::Decimal(2), "87.50"),
+            (100, ColumnType::Decimal(2), "1.00"),
+            (50, ColumnType::Decimal(2), "0.50"),
+            (0, ColumnType::Decimal(2), "0.00"),
             (-5, ColumnType::Decimal(2), "-0.05"),
             (
                 i128::from(i64::MIN),
@@ -163,16 +171,14 @@ mod tests {
                 "1970-01-01T00:00:01.500000Z",
             ),
         ] {
-            assert_eq!(
-                format_number(number, column_type).as_deref(),
-                Some(expected)
-            );
+            let mut text = String::from("before ");
+            assert_eq!(write_number(number, column_type, &mut text), Some(()));
+            assert_eq!(text, format!("before {expected}"));
         }
-        assert_eq!(
-            format_number(i128::from(i64::MAX), ColumnType::Instant(1000)),
-            None
-        );
-        assert_eq!(format_number(i128::MAX, ColumnType::Instant(1000)), None);
+        for number in [i64::MAX.into(), i128::MAX] {
+            let written = write_number(number, ColumnType::Instant(1000), &mut String::new());
+            assert_eq!(written, None);
+        }
     }
 
     #[test]

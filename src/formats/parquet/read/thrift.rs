@@ -8,8 +8,10 @@ use crate::formats::record::ReadError;
 
 /// The deepest nesting.
 const DEPTH: usize = 16;
-/// The most values in one struct: each needs far more memory than its bytes in the file.
+/// The most values in all: each needs far more memory than its bytes in the file.
 const NODES: usize = 4 << 20;
+/// The most fields of one struct: they are searched one by one.
+const FIELDS: usize = 64;
 
 /// A Thrift value.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,19 +137,29 @@ impl<R: Read> Compact<R> {
             // Readers disagree on duplicate fields, and on field numbers below 1.
             let is_new = |next: &i16| *next > 0 && fields.iter().all(|(known, _)| known != next);
             field = next.filter(is_new).ok_or(ErrorKind::InvalidData)?;
+            if fields.len() == FIELDS {
+                return Err(ErrorKind::InvalidData.into());
+            }
             let node = match byte & 0x0f {
                 // For booleans, the type is the value.
-                1 => Node::Bool(true),
-                2 => Node::Bool(false),
+                kind @ (1 | 2) => {
+                    self.take_node(depth)?;
+                    Node::Bool(kind == 1)
+                }
                 kind => self.value(kind, depth)?,
             };
             fields.push((field, node));
         }
     }
 
-    fn value(&mut self, kind: u8, depth: usize) -> io::Result<Node> {
+    fn take_node(&mut self, depth: usize) -> io::Result<()> {
         let nodes = self.nodes.checked_sub(1).filter(|_| depth <= DEPTH);
         self.nodes = nodes.ok_or(ErrorKind::InvalidData)?;
+        Ok(())
+    }
+
+    fn value(&mut self, kind: u8, depth: usize) -> io::Result<Node> {
+        self.take_node(depth)?;
         Ok(match kind {
             // In a list, a boolean takes a byte.
             1 | 2 => Node::Bool(self.byte()? == 1),
@@ -192,6 +204,14 @@ impl<R: Read> Compact<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn structs_have_few_fields() {
+        // Each field is a boolean, whose number is one higher than the one before.
+        let fields = |count: usize| [vec![0x11; count], vec![0]].concat();
+        assert!(read(&fields(FIELDS)[..]).is_ok());
+        assert!(read(&fields(FIELDS + 1)[..]).is_err());
+    }
 
     #[test]
     fn values_of_every_type_are_read() {
