@@ -2,11 +2,12 @@
 
 use crate::batch::Timestamp;
 
-const DAY: i64 = 86_400_000_000;
+/// A day in microseconds.
+pub(super) const DAY: i64 = 86_400_000_000;
 /// The number of 1970-01-01 in days.
-const EPOCH: i64 = 25_569;
+pub(super) const EPOCH: i64 = 25_569;
 /// 1900-03-01: before it, Excel counts a day that never existed.
-const FIRST_DAY: i64 = 61;
+pub(super) const FIRST_DAY: i64 = 61;
 
 /// An instant in days.
 #[derive(Clone, Copy, Debug, PartialEq)]

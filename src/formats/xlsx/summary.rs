@@ -144,7 +144,7 @@ fn figures(kind: RowKind, name: String, crop: &CropRow) -> SummaryRow {
     SummaryRow { kind, cells }
 }
 
-/// Returns what stands in the first column.
+/// Returns the text of the first column.
 fn label(name: &CropName) -> (String, RowKind) {
     match name {
         // The only characters that a line may have and XML cannot store.

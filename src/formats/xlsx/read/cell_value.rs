@@ -9,12 +9,7 @@ use memchr::{memchr3, memmem};
 use super::number_formats::NumberFormats;
 use super::xml::resolve;
 use crate::batch::{FieldType, Timestamp, is_number};
-use crate::formats::xlsx::excel_date::with_fifteen_digits;
-
-/// A day in microseconds.
-const DAY: f64 = 86_400_000_000.0;
-/// The number of 1970-01-01 in days.
-const EPOCH: i64 = 25_569;
+use crate::formats::xlsx::excel_date::{DAY, EPOCH, FIRST_DAY, with_fifteen_digits};
 
 /// What a cell says that its value is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -210,7 +205,7 @@ pub(super) fn wrong_type(
 
 /// Returns whether spreadsheets can store an instant in days: from 1900-03-01 on, to the millisecond.
 fn is_countable(text: &str) -> bool {
-    const FIRST: i64 = (61 - EPOCH) * 86_400;
+    const FIRST: i64 = (FIRST_DAY - EPOCH) * 86_400;
     let digits = text.rsplit_once('.').map_or("", |(_, digits)| digits);
     let digits = digits.trim_end_matches('Z').trim_end_matches('0');
     Timestamp::parse(text).is_some_and(|moment| moment.second >= FIRST) && digits.len() <= 3
@@ -256,13 +251,13 @@ fn is_shortest(number: &str) -> bool {
 )]
 fn instant(days: f64) -> String {
     let whole = days.floor();
-    let micros = ((days - whole) * DAY).round() as i64;
+    let micros = ((days - whole) * DAY as f64).round() as i64;
     let seconds = (whole as i64).checked_sub(EPOCH);
     let micros = seconds
-        .and_then(|days| days.checked_mul(86_400_000_000))
+        .and_then(|days| days.checked_mul(DAY))
         .and_then(|start| start.checked_add(micros));
-    let offset = EPOCH * 86_400_000_000;
-    let number = |micros: &i64| (micros + offset) as f64 / DAY;
+    let offset = EPOCH * DAY;
+    let number = |micros: &i64| (micros + offset) as f64 / DAY as f64;
     let is_as_far = |micros: &i64| number(micros) == days;
     // openpyxl writes sixteen digits of a number that may need seventeen. That is still exact to the microsecond.
     let is_cut = |micros: &i64| {
@@ -435,7 +430,7 @@ mod tests {
             1_700_000_000_001_001,
             1_700_000_000_999_999,
         ] {
-            let days = (micros + EPOCH * 86_400_000_000) as f64 / DAY;
+            let days = (micros + EPOCH * DAY) as f64 / DAY as f64;
             let digits: f64 = format!("{days:.15e}").parse().expect("a number");
             assert_eq!(instant(digits), instant(days), "{days}");
         }

@@ -102,7 +102,10 @@ pub(super) fn character(name: &str) -> Option<char> {
     let code = u32::from_str_radix(digits, radix).ok();
     let code = code.filter(|_| !digits.starts_with('+'));
     let letter = code.and_then(char::from_u32);
-    letter.filter(|&letter| letter >= ' ' || "\t\n\r".contains(letter))
+    letter.filter(|&letter| match letter {
+        '\t' | '\n' | '\r' => true,
+        letter => letter >= ' ' && !matches!(letter, '\u{fffe}' | '\u{ffff}'),
+    })
 }
 
 /// Parses a reference such as `P12`: row and column, from 0.

@@ -17,7 +17,7 @@ use super::xml::{XmlEvent, XmlReader, check_size};
 /// The largest table of shared texts, and the largest other part except sheets.
 const TEXTS: u64 = 512 << 20;
 const PART: u64 = 64 << 20;
-/// The largest workbook: a few megabytes may unpack to terabytes.
+/// The most that all sheets may unpack to: a few megabytes may become terabytes.
 const ALL: u64 = 16 << 30;
 /// The largest cell, tags included. Its text has at most 32,767 characters.
 const CELL: u64 = 2 << 20;
@@ -421,6 +421,12 @@ impl<'a, R: Read> PartReader<'a, R> {
             // Some readers would not know them yet.
             ("styleSheet", b"numFmts") if !part.formats.is_empty() => {
                 bail!("has number formats after those of cells");
+            }
+            // Under a condition, it may show any number.
+            ("styleSheet", b"numFmt") if xml.check.parent() == b"dxf" => {
+                let is_plain = get("formatCode").is_some_and(|code| code == "General");
+                ensure!(is_plain, "has a number format under a condition");
+                return Ok(());
             }
             ("styleSheet", b"numFmt") if xml.check.is_own() => {
                 if let Some(id) = number("numFmtId") {

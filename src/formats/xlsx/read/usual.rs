@@ -7,7 +7,7 @@ use std::ops::Range;
 use memchr::memchr;
 
 use super::cell_value::{CellType, SheetCell};
-use super::wellformed::is_value;
+use super::wellformed::is_text;
 
 /// The last row and the last column of a sheet.
 const ROWS: u32 = 1 << 20;
@@ -63,7 +63,7 @@ impl UsualCell {
             Some(kind) => (value_length(rest, *kind)?, &b"</v></c>"[..]),
         };
         let start = bytes.len() - rest.len();
-        let is_usual = rest[length..].starts_with(end) && is_value(&rest[..length]);
+        let is_usual = rest[length..].starts_with(end) && is_text(&rest[..length]);
         is_usual.then(|| Self {
             cell: SheetCell {
                 place,

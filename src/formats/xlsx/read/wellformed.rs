@@ -3,12 +3,16 @@
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, NaiveDate};
+use memchr::memmem;
 
 use super::attributes;
 use super::markup::{Attribute, character, find_attributes, local};
 
-/// The deepest nesting of elements.
+/// The deepest nesting of elements, and the most prefixes in a part and attributes in a tag: they are searched one by
+/// one.
 const DEPTH: usize = 256;
+const PREFIXES: usize = 64;
+const ATTRIBUTES: usize = 256;
 
 const MAIN: [&str; 2] = [
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
@@ -58,6 +62,8 @@ pub(super) struct WellFormed {
     /// The names of the open elements, one after another, and where each starts.
     names: Vec<u8>,
     open: Vec<usize>,
+    /// Where the part starts: after its byte order mark.
+    first: u64,
     /// The prefixes that are declared, with their namespaces.
     prefixes: Vec<(Vec<u8>, Vec<u8>)>,
     /// The prefix of the first element, and the namespace without a prefix.
@@ -111,18 +117,18 @@ impl WellFormed {
         }
     }
 
-    /// Checks text between tags: each `&` must start a valid reference.
-    pub(super) fn text(&self, bytes: &[u8]) -> Result<()> {
-        const MARK: &[u8] = "\u{feff}".as_bytes();
+    /// Checks text between tags at this position of the part: each `&` must start a valid reference.
+    pub(super) fn text(&mut self, bytes: &[u8], position: u64) -> Result<()> {
         let Some(&element) = self.open.last() else {
-            let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
-            return expect(bytes.trim_ascii().is_empty());
+            let marked = bytes.strip_prefix(MARK).filter(|_| position == 0);
+            self.first = marked.map_or(self.first, |_| MARK.len() as u64);
+            return expect(marked.unwrap_or(bytes).trim_ascii().is_empty());
         };
         let is_stamp = matches!(
             &self.names[element..],
             b"dcterms:created" | b"dcterms:modified"
         );
-        expect(is_value(bytes) && (!is_stamp || is_date(bytes)))
+        expect(is_text(bytes) && (!is_stamp || is_date(bytes)))
     }
 
     /// Checks an end tag with this name; `None` if it is that of the element.
@@ -151,6 +157,9 @@ impl WellFormed {
             return None;
         }
         find_attributes(tag, &mut self.attributes)?;
+        if self.attributes.len() > ATTRIBUTES {
+            return None;
+        }
         for (place, attribute) in self.attributes.iter().enumerate() {
             let name = attribute.name(tag);
             let is_again = |other: &Attribute| other.name(tag) == name;
@@ -277,9 +286,10 @@ impl WellFormed {
         (is_placed && !is_again && !is_second).then_some(())
     }
 
-    /// Checks an instruction, without its `<?` and `?>`. A workbook may only have the XML declaration, with UTF-8.
-    pub(super) fn instruction(&self, text: &[u8]) -> Result<()> {
-        expect(text.starts_with(b"xml "))?;
+    /// Checks an instruction, without its `<?` and `?>`. A workbook may only have the XML declaration, with UTF-8, at the
+    /// start of a part.
+    pub(super) fn instruction(&self, text: &[u8], position: u64) -> Result<()> {
+        expect(text.starts_with(b"xml ") && position == self.first)?;
         let mut attributes = Vec::new();
         let is_read = find_attributes(text, &mut attributes).is_some();
         let order: [&[u8]; 3] = [b"version", b"encoding", b"standalone"];
@@ -296,11 +306,14 @@ impl WellFormed {
                     _ => matches!(value, b"yes" | b"no"),
                 }
             });
-        expect(is_sound && self.kind.is_none())
+        expect(is_sound)
     }
 }
 
 pub(super) const BROKEN: &str = "is not well-formed XML";
+
+/// The byte order mark.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 
 pub(super) fn expect(is_sound: bool) -> Result<()> {
     is_sound.then_some(()).context(BROKEN)
@@ -317,13 +330,13 @@ fn prefix(name: &[u8]) -> &[u8] {
     memchr::memchr(b':', name).map_or(b"", |colon| &name[..colon])
 }
 
-/// Adds a prefix; returns false if it stands for another namespace already.
+/// Adds a prefix; returns false if it stands for another namespace already, or if there are too many.
 fn declare(prefixes: &mut Vec<(Vec<u8>, Vec<u8>)>, prefix: &[u8], namespace: &[u8]) -> bool {
     if let Some((_, known)) = prefixes.iter().find(|(known, _)| known == prefix) {
         return known == namespace;
     }
     prefixes.push((prefix.to_vec(), namespace.to_vec()));
-    true
+    prefixes.len() <= PREFIXES
 }
 
 fn is_name(name: &[u8]) -> bool {
@@ -337,8 +350,13 @@ fn is_name(name: &[u8]) -> bool {
         })
 }
 
+/// Returns whether the text of an element is valid.
+pub(super) fn is_text(text: &[u8]) -> bool {
+    is_value(text) && (memchr::memchr(b'>', text).is_none() || memmem::find(text, b"]]>").is_none())
+}
+
 /// Returns whether every `&` starts a valid reference, and nothing starts a tag.
-pub(super) fn is_value(value: &[u8]) -> bool {
+fn is_value(value: &[u8]) -> bool {
     if memchr::memchr2(b'<', b'&', value).is_none() {
         return true;
     }
@@ -395,6 +413,7 @@ mod tests {
             "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n<a><b c='1' d = \"&#x41;\"/>é &amp; </a>",
             "<a xmlns:x=\"y\"><x:b x:c=\"\"></x:b ></a>",
             "<a/>",
+            "\u{feff}<?xml version=\"1.0\"?>\n<!-- a - b --><a b=\"]]>\">]] > \u{fffd}\u{1ffff}</a>\n",
             "<x:worksheet xmlns:x=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><x:sheetData><x:row><x:c><x:v>1</x:v></x:c></x:row></x:sheetData></x:worksheet>",
             "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><hyperlinks><hyperlink xmlns:s=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships\" s:id=\"rId1\"/></hyperlinks></worksheet>",
         ] {
@@ -427,6 +446,17 @@ mod tests {
             "<1/>",
             "<?xml encoding=\"UTF-8\"?><a/>",
             "<?xm@l version=\"1.0\"?><a/>",
+            " <?xml version=\"1.0\"?><a/>",
+            "<?xml version=\"1.0\"?><?xml version=\"1.0\"?><a/>",
+            "<!-- a --><?xml version=\"1.0\"?><a/>",
+            "<a><!-- a -- b --></a>",
+            "<a><!-- a ---></a>",
+            "<a>]]></a>",
+            "<a>\u{fffe}</a>",
+            "<a>\u{ffff}</a>",
+            "<a>&#xFFFE;</a>",
+            "<a/>\u{feff}",
+            "\n\u{feff}<a/>",
             "<a xmlns:dcterms=\"x\"><dcterms:created>2026-91-15T22:53:16Z</dcterms:created></a>",
             "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><col custAmWidth=\"1\"/></worksheet>",
             "<?xml version=\"1.0\" encoding=\"UTF-8' standalone=\"yes\"?><a/>",

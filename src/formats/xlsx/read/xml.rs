@@ -85,6 +85,7 @@ impl<R: Read> XmlReader<R> {
                 None => self.fill()?,
             }
         };
+        let position = self.bytes - self.rest().len() as u64;
         self.last = self.start + before..self.start + length - after;
         self.start += length;
         if event == XmlEvent::Start {
@@ -95,10 +96,13 @@ impl<R: Read> XmlReader<R> {
         match event {
             XmlEvent::Start => self.check.start(last)?,
             XmlEvent::End => self.check.end(Some(last))?,
-            XmlEvent::Text => self.check.text(last)?,
+            XmlEvent::Text => self.check.text(last, position)?,
             XmlEvent::Cdata => expect(self.check.is_inside())?,
-            XmlEvent::Instruction => self.check.instruction(last)?,
-            XmlEvent::Comment | XmlEvent::Done => {}
+            XmlEvent::Instruction => self.check.instruction(last, position)?,
+            XmlEvent::Comment => {
+                expect(memmem::find(last, b"--").is_none() && !last.ends_with(b"-"))?;
+            }
+            XmlEvent::Done => {}
         }
         Ok(event)
     }
@@ -162,6 +166,10 @@ impl<R: Read> XmlReader<R> {
         let has_foreign =
             |bytes: &[u8]| bytes.iter().fold(false, |any, byte| any | is_foreign(byte));
         expect(!self.buffer[before..].chunks(4096).any(has_foreign))?;
+        // U+FFFE and U+FFFF, whose first bytes may be among those before.
+        let bytes = &self.buffer[before.saturating_sub(2)..];
+        let is_last = |place: usize| matches!(bytes.get(place + 2), Some(0xbe | 0xbf));
+        expect(!memmem::find_iter(bytes, b"\xef\xbf").any(is_last))?;
         match std::str::from_utf8(&self.buffer[self.valid..]) {
             Ok(text) => self.valid += text.len(),
             Err(error) if error.error_len().is_some() => bail!(BROKEN),
