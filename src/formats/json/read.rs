@@ -57,6 +57,10 @@ pub(crate) fn read(
     if let Some(lines) = lines {
         lines.finish(receiver.found)?;
     }
+    if in_messages && let Err(why) = receiver.stream.finish() {
+        let hint = "the file is cut short: copy or export it again";
+        return Err(ReadError::broken(None, why, hint));
+    }
     Ok(file_info())
 }
 

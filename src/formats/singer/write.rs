@@ -144,12 +144,14 @@ impl SingerState {
             let message = format!("cannot read the state file `{name}`");
             Failure::usage(message, "for a first run, pass an empty file").caused_by(error)
         })?;
+        // PowerShell writes a byte order mark.
+        let text = text.trim_start_matches('\u{feff}');
         let last = text.lines().rev().find(|line| !line.trim().is_empty());
         // A file that was formatted for people may have its object on several lines.
         let value: Value = match last {
             None => return Ok(Self { bookmark: None }),
             Some(last) => serde_json::from_str(last)
-                .or_else(|_| serde_json::from_str(&text))
+                .or_else(|_| serde_json::from_str(text))
                 .map_err(|error| no_state(path).caused_by(error))?,
         };
         let value = value.get("value").unwrap_or(&value);
@@ -157,9 +159,14 @@ impl SingerState {
         if value.as_object().is_some_and(Map::is_empty) {
             return Ok(Self { bookmark: None });
         }
-        let bookmarks = value.get("bookmarks").ok_or_else(|| no_state(path))?;
+        let bookmarks = value.get("bookmarks").and_then(Value::as_object);
+        let bookmark = match bookmarks.ok_or_else(|| no_state(path))?.get(STREAM) {
+            None | Some(Value::Null) => return Ok(Self { bookmark: None }),
+            Some(bookmark) if bookmark.is_object() => bookmark,
+            Some(_) => return Err(no_state(path)),
+        };
         let key = COLUMNS[CREATION_DATE].name;
-        match &bookmarks[STREAM]["replication_key"] {
+        match &bookmark["replication_key"] {
             Value::Null => {}
             Value::String(other) if other == key => {}
             other => {
@@ -171,7 +178,7 @@ impl SingerState {
                 return Err(Failure::usage(message, hint));
             }
         }
-        let bookmark = match &bookmarks[STREAM]["replication_key_value"] {
+        let bookmark = match &bookmark["replication_key_value"] {
             Value::Null => None,
             Value::String(date) if Timestamp::parse(date).is_some() => Some(date.clone()),
             _ => return Err(no_state(path)),
