@@ -14,6 +14,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::decimal::is_number;
+use super::json::flaw::is_unicode;
 use super::json::strings::quote;
 use super::timestamp::canonical_date;
 use super::{BATCH_ID, Batch, COLUMNS, FieldType};
@@ -98,7 +99,10 @@ impl Values for Batch {
             return put(form, text, 0);
         }
         match self.json(column) {
-            Some(json) if !has_type(kind, json) => put(form, json, WRONG_TYPE),
+            // Half of a surrogate pair is no text.
+            Some(json) if !has_type(kind, json) || !is_unicode(json) => {
+                put(form, json, WRONG_TYPE);
+            }
             _ => {
                 let text = self.plain(column).map(|text| canonical(kind, text));
                 put(form, text.as_deref().unwrap_or_default(), 0);
@@ -200,6 +204,11 @@ pub(crate) fn canonical(kind: FieldType, text: Cow<'_, str>) -> Cow<'_, str> {
 fn canonical_number(text: Cow<'_, str>) -> Cow<'_, str> {
     if !is_number(&text) {
         return text;
+    }
+    if let Cow::Borrowed(text) = text
+        && let Some(slice) = canonical_slice(FieldType::Decimal, text)
+    {
+        return Cow::Borrowed(slice);
     }
     let (sign, unsigned) = text
         .strip_prefix('-')
@@ -411,6 +420,10 @@ mod tests {
         ] {
             assert_ne!(form(&usual), form(&other));
         }
+        // A backslash as text, and half of a surrogate pair.
+        let [text, half] =
+            [r#""x\\ud83d""#, r#""x\ud83d""#].map(|name| batch("3", name, "1", "true"));
+        assert_ne!(form(&text), form(&half));
         let text = batch("\"3\"", "3", "\"12.50\"", "\"false\"");
         assert_eq!(form(&usual), form(&AsText(&text)), "text has no types");
     }

@@ -74,7 +74,7 @@ impl Lake {
         Ok(self.walk(storage)?.files)
     }
 
-    /// Does the same, and fails if a folder has two paths: query engines would read its files twice.
+    /// Returns the exports in it, and fails if a folder has two paths: query engines would read its files twice.
     pub(crate) fn distinct_files(&self, storage: &Storage) -> Result<Vec<PathBuf>, Failure> {
         let walk = self.walk(storage)?;
         self.check_repeated(&walk.repeated, &walk.files)?;
@@ -181,7 +181,7 @@ fn objects(
 }
 
 /// Returns a path without a leading `./`.
-fn plain(path: &Path) -> &Path {
+pub(super) fn plain(path: &Path) -> &Path {
     path.strip_prefix("./").unwrap_or(path)
 }
 
@@ -225,7 +225,8 @@ impl FolderWalk {
                 self.enter(&path)?;
             } else if path.is_dir() {
                 links.push(path);
-            } else if path.is_file() {
+            } else if path.metadata().map_or(true, |metadata| metadata.is_file()) {
+                // A link that leads nowhere, too: if it is an export, opening it fails.
                 self.files.push(path);
             }
         }

@@ -201,7 +201,7 @@ pub(super) fn scan(
                 }
             } else if record.columns & (1 << BATCH_ID) != 0 {
                 return Err(no_id(&name, record.place, "empty"));
-            } else if unnamed.is_none() {
+            } else if unnamed.is_none() && record.schema == Schema::Free {
                 unnamed = Some(record.place);
             }
         }
@@ -210,7 +210,7 @@ pub(super) fn scan(
     scan.files.push(FileBatches::of(&file_digest));
     scan.digest.merge(&file_digest);
     // A file with columns may lack this one; in JSON, each batch has its own fields.
-    if let Some(place) = unnamed.filter(|_| info.schema == Schema::Free) {
+    if let Some(place) = unnamed {
         return Err(no_id(&name, place, "missing"));
     }
     scan.columns = scan.columns.or(info.columns);

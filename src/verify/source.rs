@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ring::digest::{Context, SHA256};
 use tempfile::SpooledTempFile;
 
-use super::lake::Lake;
+use super::lake::{Lake, plain};
 use super::workbook;
 use crate::archive::Archive;
 use crate::batch::ALL_COLUMNS;
@@ -239,8 +239,7 @@ impl RecordSource {
     fn spool(name: String, mut from: impl Read) -> Result<Self, Failure> {
         let mut spooled = SpooledTempFile::new(SPOOLED);
         io::copy(&mut from, &mut spooled).map_err(|error| {
-            let hint =
-                "it is copied to a temporary file first: check that there is enough disk space";
+            let hint = "it is copied to a temporary file first: check that it can be read, and that there is enough disk space";
             Failure::usage(format!("cannot read {name}"), hint).caused_by(error)
         })?;
         let file = SourceFile {
@@ -419,7 +418,8 @@ impl LakeReader {
             source.is_hashed = is_hashed;
             let name = source.name().to_owned();
             let (mut has_enough, mut misplaced) = (false, None);
-            let folders = HiveFolders::of(file.strip_prefix(&self.lake.folder).unwrap_or(file));
+            let folder = plain(&self.lake.folder);
+            let folders = HiveFolders::of(file.strip_prefix(folder).unwrap_or(file));
             let mut info = source.read(layout, &mut |record| {
                 misplaced = misplaced.take().or_else(|| misplacement(&folders, record));
                 let record = &Record {

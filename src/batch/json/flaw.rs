@@ -98,6 +98,6 @@ pub(super) fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
 }
 
 /// Returns whether a JSON string is valid text: an escape may be half of a surrogate pair.
-fn is_unicode(json: &str) -> bool {
+pub(in crate::batch) fn is_unicode(json: &str) -> bool {
     !json.contains('\\') || serde_json::from_str::<String>(json).is_ok()
 }

@@ -10,7 +10,7 @@ const VALUE_LIMIT: usize = 1 << 20;
 /// Maximum number of whitespace characters in a row.
 const BLANK_LIMIT: usize = 1 << 16;
 
-mod flaw;
+pub(super) mod flaw;
 pub(crate) mod index;
 mod layout;
 pub(super) mod names;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::batch::{COLUMNS, FieldType, PlainRow, column_bits, find_column};
 use crate::error::{self, Failure};
@@ -71,7 +71,10 @@ fn open(path: &Path) -> Result<(Connection, Vec<usize>, Vec<String>), Failure> {
         if is_damage_error(&error) {
             return damage(path, error.into());
         }
-        refused().caused_by(error)
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => read_failure(path, error),
+            _ => refused().caused_by(error),
+        }
     };
     let db = connect(path, flags).map_err(failure)?;
     // The check of the pages looks up each row in the index, in random order.
