@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::Row;
 
 use super::database::Archive;
-use crate::batch::{Batch, COLUMNS, unquote};
+use crate::batch::{Batch, COLUMNS, few_escapes, unquote};
 use crate::error::Failure;
 
 /// A change that a run detected.
@@ -90,7 +90,8 @@ fn differences(old: &str, new: &str) -> Vec<FieldChange> {
     };
     let mut fields: Vec<FieldChange> = Vec::new();
     let mut compare = |field: &str, old: Option<&str>, new: Option<&str>| {
-        if old != new {
+        // As in `is_same`, how a value is escaped does not count.
+        if old.map(few_escapes) != new.map(few_escapes) {
             let plain = |json: Option<&str>| json.map(|json| unquote(json).into_owned());
             fields.push(FieldChange {
                 field: field.to_owned(),
@@ -143,5 +144,10 @@ mod tests {
             ]
         );
         assert_eq!(differences(&old, &old), []);
+        let (escaped, plain) = (
+            version(r#","comment":"\u00e9""#),
+            version(r#","comment":"é""#),
+        );
+        assert_eq!(differences(&escaped, &plain), []);
     }
 }

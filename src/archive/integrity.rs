@@ -1,7 +1,5 @@
 //! Integrity checks: pages, indexes, and columns that match the batches as received.
 
-use std::collections::BTreeMap;
-
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
@@ -39,29 +37,28 @@ impl Archive {
         Ok(())
     }
 
-    /// Checks that the views show what is in the tables.
+    /// Checks that the views show what is in the tables. A user may drop one, but not put something else in its place.
     fn check_views(&self) -> Result<(), Failure> {
-        let views = |db: &Connection| -> rusqlite::Result<BTreeMap<String, String>> {
-            let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'view'";
-            let mut views = db.prepare(sql)?;
-            let views = views.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            views.collect()
-        };
-        let expected = self.query(|_| {
+        let own = self.query(|_| {
             let new = Connection::open_in_memory()?;
             schema::create(&new)?;
-            views(&new)
+            let mut views =
+                new.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'view'")?;
+            let views = views.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            views.collect::<rusqlite::Result<Vec<(String, String)>>>()
         })?;
-        let found = self.query(views)?;
-        let is_changed =
-            |(name, sql): &(&String, &String)| expected.get(*name).is_some_and(|own| own != *sql);
-        let Some((name, _)) = found.iter().find(is_changed) else {
-            return Ok(());
-        };
-        let path = self.path.display();
-        Err(modified(format!(
-            "the view `{name}` of `{path}` is not that of an archive"
-        )))
+        for (name, sql) in own {
+            let others = "SELECT count(*) FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND sql IS NOT ?2";
+            let others: u64 =
+                self.query(|db| db.query_row(others, [&name, &sql], |row| row.get(0)))?;
+            if others > 0 {
+                let path = self.path.display();
+                return Err(modified(format!(
+                    "the view `{name}` of `{path}` is not that of an archive"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) use columns::{
 pub(crate) use decimal::{exact_float, is_number, is_whole};
 pub(crate) use indexed::Batch;
 pub(crate) use json::pieces::Pieces;
-pub(crate) use json::strings::unquote;
+pub(crate) use json::strings::{few_escapes, unquote};
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use page::Page;
 pub(crate) use timestamp::{Timestamp, canonical_date, whole_second};

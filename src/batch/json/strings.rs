@@ -21,7 +21,7 @@ pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
 }
 
 /// Returns JSON text with as few escapes as possible in its strings.
-pub(in crate::batch) fn few_escapes(json: &str) -> Cow<'_, str> {
+pub(crate) fn few_escapes(json: &str) -> Cow<'_, str> {
     if memchr(b'\\', json.as_bytes()).is_none() {
         return Cow::Borrowed(json);
     }
