@@ -366,7 +366,7 @@ impl Sync<'_> {
                 done.add(&fetched.window, i64::MAX);
             }
             let mut parts = Vec::new();
-            if let Some(halves) = fetch::halves(&window, search.smallest_window()) {
+            if let Some(halves) = fetch::long_halves(&window, search.smallest_window()) {
                 log::info!(
                     "{} breaks the interface; narrowing it down",
                     window.describe()

@@ -49,11 +49,6 @@ impl Batch {
         }
     }
 
-    /// Returns the text that contains the batch.
-    pub(super) fn page(&self) -> &Arc<String> {
-        &self.page
-    }
-
     /// Returns the memory that only this batch uses.
     pub(super) fn own_size(&self) -> usize {
         let text = match Arc::strong_count(&self.page) {

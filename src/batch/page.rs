@@ -66,7 +66,7 @@ impl Page {
 
     /// Keeps the text that contains `batch`, so that its memory is counted and reused.
     pub(crate) fn keep_text(&mut self, batch: &Batch) {
-        let text = batch.page();
+        let text = &batch.page;
         // Batches with and without whitespace alternate between two texts.
         let mut latest = self.texts.iter().rev().take(2);
         if !latest.any(|latest| Arc::ptr_eq(latest, text)) {
@@ -99,10 +99,14 @@ impl Page {
         self.digests.iter().map(Digest::id).zip(seconds).collect()
     }
 
-    /// Keeps only the batches that are new.
-    pub(crate) fn retain_new(&mut self, arrivals: &[Arrival]) {
-        let is_new = || arrivals.iter().map(|arrival| *arrival == Arrival::New);
-        let (mut batches, mut digests) = (is_new(), is_new());
+    /// Removes the batches that were received before with the same content.
+    pub(crate) fn remove_duplicates(&mut self, arrivals: &[Arrival]) {
+        let is_kept = || {
+            arrivals
+                .iter()
+                .map(|arrival| *arrival != Arrival::Duplicate)
+        };
+        let (mut batches, mut digests) = (is_kept(), is_kept());
         self.batches.retain(|_| batches.next() == Some(true));
         self.digests.retain(|_| digests.next() == Some(true));
     }

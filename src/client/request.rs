@@ -557,15 +557,17 @@ impl Response {
         }
         let status = self.inner.status().as_u16();
         let retry_after = retry_after(self.inner.headers());
-        // Details are useful but not required.
-        let _ = self.fill(ERROR_LIMIT).await;
+        // Details are useful but not required: what is known is not delayed for long.
+        let soon = tokio::time::Instant::now() + self.timeout;
+        self.deadline = self.deadline.min(soon);
+        let filled = self.fill(ERROR_LIMIT).await;
         let mut body = self.body.take_bytes();
-        if body.len() >= ERROR_LIMIT {
+        if filled.is_err() || body.len() >= ERROR_LIMIT {
             // Part of a secret would not be recognised: the last word is left out. A longer one is only shown in part.
             body.truncate(ERROR_LIMIT);
-            let end = &body[ERROR_LIMIT - LAST_WORD..];
-            let blank = end.iter().rposition(u8::is_ascii_whitespace);
-            body.truncate(ERROR_LIMIT - LAST_WORD + blank.unwrap_or(0));
+            let start = body.len().saturating_sub(LAST_WORD);
+            let blank = body[start..].iter().rposition(u8::is_ascii_whitespace);
+            body.truncate(start + blank.unwrap_or(0));
         }
         let (detail, value) = redact::detail(&body);
         self.fault(Fault::Status {

@@ -8,7 +8,7 @@ use reqwest::header::{self, HeaderMap, HeaderName};
 use super::error::{Fault, ServiceError};
 use crate::terminal::{self, Stats};
 
-/// Maximum wait that trayscan chooses.
+/// Maximum wait of the backoff.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Maximum wait that a service may request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);

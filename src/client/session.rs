@@ -182,7 +182,7 @@ impl Session {
                     return Ok(token.secret.clone());
                 }
                 if refused.len() == 1 {
-                    self.note_renewal("the service refused the current one");
+                    self.note_renewal("the service may have refused the current one");
                 } else if known.is_some() {
                     self.note_renewal("the current one is about to expire");
                 }

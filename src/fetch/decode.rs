@@ -110,10 +110,18 @@ impl PageDecoder {
             info,
             decoded,
         } = self;
-        let fed = splitter.feed(text, &mut |item| decoded.take(item, *lenient, info));
+        let mut is_named = false;
+        let fed = splitter.feed(text, &mut |item| {
+            let taken = decoded.take(item, *lenient, info);
+            is_named = taken.is_err();
+            taken
+        });
         fed.map_err(|error| match (error, splitter.exceeded_limit()) {
             (ParseError::Broken(why), Some(place)) => {
                 ParseError::Broken(format!("{info}, {place}: {why}"))
+            }
+            (ParseError::Broken(why), None) if !is_named => {
+                ParseError::Broken(format!("{info}: {why}"))
             }
             (error, _) => error,
         })
@@ -132,7 +140,11 @@ impl PageDecoder {
 
     /// Ends the response; returns the remaining batches.
     pub(super) fn finish(mut self) -> Result<DecodedPage, ParseError> {
-        self.decoded.cursor = self.splitter.finish()?;
+        let finished = self.splitter.finish();
+        self.decoded.cursor = finished.map_err(|error| match error {
+            ParseError::Broken(why) => ParseError::Broken(format!("{}: {why}", self.info)),
+            other => other,
+        })?;
         Ok(self.decoded)
     }
 }

@@ -34,4 +34,4 @@ mod repeats;
 pub(crate) use decode::DataIssues;
 pub(crate) use pages::{FetchOptions, PageOrder, Pages};
 pub(crate) use repeats::ReceivedPages;
-pub(crate) use window::{FetchedWindow, halves_of_long as halves};
+pub(crate) use window::{FetchedWindow, long_halves};

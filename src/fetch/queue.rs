@@ -67,10 +67,11 @@ type QueuedEnd = Result<Option<DataIssues>, Failure>;
 
 impl QueuedWindow {
     /// Adds a page to the totals.
-    fn count(&mut self, decoded: &DecodedPage) {
+    fn count(&mut self, decoded: &mut DecodedPage) {
         let page = &decoded.page;
         if page.walk != self.walk_id {
-            // The walk has restarted.
+            // The walk has restarted: its batches so far are received again.
+            decoded.refetched += self.fetched.batches;
             self.walk_id = page.walk;
             self.fetched = FetchedWindow::new(self.fetched.window);
             self.issues = DataIssues::default();
@@ -262,8 +263,8 @@ impl WindowQueue {
         let Some(first) = self.windows.front_mut() else {
             return Ok(First::Pending);
         };
-        if let Some(page) = first.pages.pop_front() {
-            first.count(&page);
+        if let Some(mut page) = first.pages.pop_front() {
+            first.count(&mut page);
             return Ok(First::Page(page));
         }
         let WindowState::Ended(end) = &mut first.state else {

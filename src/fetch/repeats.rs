@@ -117,7 +117,7 @@ impl RepeatGuard {
         if last.1 < SAME_SECONDS {
             return Ok(());
         }
-        let why = "version 1 returns the same batches for any dates";
+        let why = "version 1 returns the same batches for different dates";
         let fault = Fault::Broken(why.to_owned());
         Err(ServiceError::new("GET /v1/batches", fault))
     }

@@ -2,7 +2,8 @@
 //!
 //! A window of two adjacent seconds cannot be split, because a batch created between them would be in neither
 //! part. If it has too many batches, it is requested as a whole and then second by second: batches on whole
-//! seconds are then complete, and between them there is as much as version 1 returns.
+//! seconds are then complete, and between them there is as much as version 1 returns: nothing if it refuses the
+//! window as a whole. Unless that is certainly all, a warning says so.
 //!
 //! The parts must return all batches of the response for the whole range. If they do not, the dates are compared with a
 //! field that some batches lack, and the whole range is requested again, without splitting it.
@@ -18,6 +19,7 @@ use super::window::{self, LIKELY_FIRST, WalkMode, WindowHint};
 use crate::batch::dedup::{Arrival, DedupSet};
 use crate::batch::page::FirstPageIds;
 use crate::batch::range::Range;
+use crate::batch::{Batch, Timestamp};
 use crate::client::{ServiceError, Version};
 use crate::error::Failure;
 use crate::text;
@@ -216,6 +218,10 @@ pub(super) struct V1Seconds {
     has_others: bool,
     /// A digest of the batches of the current response, independent of their order.
     digest: u64,
+    /// The order of the response for the whole window.
+    order: DateOrder,
+    /// Whether parts of a response were received before it failed.
+    was_retried: bool,
 }
 
 /// The batches received for single seconds. A batch that only the whole window returned lies between them.
@@ -223,6 +229,30 @@ struct SecondsReceived {
     all: DedupSet,
     distinct: usize,
     received: usize,
+    /// The number of batches that the whole window returned before.
+    in_whole: usize,
+}
+
+/// Whether batches are sorted by creation date, so far.
+#[derive(Default)]
+struct DateOrder {
+    last: Option<Timestamp>,
+    rises: bool,
+    falls: bool,
+}
+
+impl DateOrder {
+    fn add(&mut self, created: Timestamp) {
+        if let Some(last) = &self.last {
+            self.rises |= *last < created;
+            self.falls |= *last > created;
+        }
+        self.last = Some(created);
+    }
+
+    fn is_sorted(&self) -> bool {
+        !(self.rises && self.falls)
+    }
 }
 
 impl V1Seconds {
@@ -239,6 +269,8 @@ impl V1Seconds {
             issues: DataIssues::default(),
             has_others: false,
             digest: 0,
+            order: DateOrder::default(),
+            was_retried: false,
         }
     }
 
@@ -268,10 +300,12 @@ impl V1Seconds {
         self.end().map(WalkStep::End)
     }
 
-    /// Drops the batches that were returned before.
+    /// Removes the batches that were requested again. Others may come twice, which the caller counts.
     fn take(&mut self, mut decoded: DecodedPage) -> Result<DecodedPage, Failure> {
         if decoded.is_retry {
             self.digest = 0;
+            self.order = DateOrder::default();
+            self.was_retried = true;
         }
         self.digest = self
             .options
@@ -282,10 +316,15 @@ impl V1Seconds {
         if let Some(in_seconds) = &mut self.in_seconds {
             let arrivals = in_seconds.all.add(&decoded.page.digests).arrivals;
             in_seconds.distinct += count_new(&arrivals);
+        } else {
+            let created = decoded.page.batches.iter().filter_map(Batch::created);
+            created.for_each(|created| self.order.add(created));
         }
         let arrivals = self.sent.add(&decoded.page.digests).arrivals;
         self.returned += count_new(&arrivals);
-        decoded.page.retain_new(&arrivals);
+        if self.was_retried || self.in_seconds.is_some() {
+            decoded.page.remove_duplicates(&arrivals);
+        }
         if !decoded.page.is_continued {
             self.end_response(decoded.received)?;
         }
@@ -326,24 +365,25 @@ impl V1Seconds {
             all: DedupSet::new(),
             distinct: 0,
             received: 0,
+            in_whole: self.returned,
         });
         true
     }
 
     fn end(&mut self) -> Result<WindowEnd, Failure> {
-        let received = self
-            .in_seconds
-            .as_ref()
-            .map_or(0, |seconds| seconds.received);
-        // Too many for one response, but few on the two seconds: the rest lies between them.
-        if let Some(refused) = self.refused.take().filter(|_| received < V1_LIMIT) {
-            return Err(too_dense(refused, &self.window));
-        }
-        if self
-            .in_seconds
-            .as_ref()
-            .is_some_and(|seconds| seconds.distinct != self.returned)
-        {
+        let Some(seconds) = &self.in_seconds else {
+            return Ok(WindowEnd::Done(std::mem::take(&mut self.issues)));
+        };
+        let is_partial = match self.refused.take() {
+            // Too many for one response, but few on the two seconds: the rest lies between them.
+            Some(refused) if seconds.received < V1_LIMIT => {
+                return Err(too_dense(refused, &self.window));
+            }
+            Some(_) => true,
+            // Between the seconds is what only the whole window returned. Without an order, its rest may be there too.
+            None => self.returned > seconds.in_whole && !self.order.is_sorted(),
+        };
+        if is_partial || seconds.distinct != self.returned {
             self.note_truncated(self.window, self.returned, true);
         }
         Ok(WindowEnd::Done(std::mem::take(&mut self.issues)))

@@ -118,7 +118,7 @@ pub(super) fn single_seconds(window: &Range) -> Option<[Range; 2]> {
 }
 
 /// Splits `window` in half; `None` unless it is longer than `seconds`.
-pub(crate) fn halves_of_long(window: &Range, seconds: i64) -> Option<[Range; 2]> {
+pub(crate) fn long_halves(window: &Range, seconds: i64) -> Option<[Range; 2]> {
     let (low, high) = bounds(window);
     (high - low > seconds)
         .then(|| middle(window, (low, high)))

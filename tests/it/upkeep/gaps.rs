@@ -476,7 +476,7 @@ mod thorough {
             let shelf = ArchiveFile::new();
             let ended = shelf.sync(&nursery, &["--parallel", "1"]);
             assert_eq!(ended.code, Some(7), "{ended:?}");
-            assert!(ended.stderr.contains("for any dates"), "{ended:?}");
+            assert!(ended.stderr.contains("for different dates"), "{ended:?}");
             assert!(nursery.asked() < 200, "{} requests", nursery.asked());
         }
     }
