@@ -72,8 +72,12 @@ impl Destination {
             return None;
         };
         let folder = template.folder();
-        let manifest = self.manifest.as_ref();
-        let is_inside = manifest.is_some_and(|manifest| manifest.starts_with(&folder));
+        let (inside, manifest) = (plain(&folder), self.manifest.as_deref().map(plain));
+        let is_inside = manifest.is_some_and(|manifest| {
+            // Every path starts with that of the current folder, which is empty.
+            let is_here = manifest.parent() == Some(Path::new(""));
+            manifest.starts_with(inside) && (is_here || inside != Path::new(""))
+        });
         (is_inside || self.is_marked).then_some(folder)
     }
 
@@ -96,6 +100,11 @@ impl Destination {
     pub(crate) fn name(&self) -> String {
         self.place.name()
     }
+}
+
+/// Returns a path without `./` at its start.
+fn plain(path: &Path) -> &Path {
+    path.strip_prefix("./").unwrap_or(path)
 }
 
 /// Determines the template, if there are placeholders, the format and the compression.
@@ -391,6 +400,27 @@ mod tests {
                 (format, compression),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn a_lake_is_a_folder_with_its_manifest() {
+        for (output, manifest, is_lake) in [
+            ("lake/{year}.csv", "lake/_manifest.json", true),
+            ("./lake/{year}.csv", "lake/_manifest.json", true),
+            ("lake/{year}.csv", "./lake/m/_manifest.json", true),
+            ("lake/{year}.csv", "other/_manifest.json", false),
+            ("a-{year}.csv", "_manifest.json", true),
+            ("./a-{year}.csv", "_manifest.json", true),
+            ("a-{year}.csv", "m/a.json", false),
+            ("a-{year}.csv", "/m/a.json", false),
+        ] {
+            let destination = Destination::new(&OutputArgs {
+                manifest: Some(Some(manifest.into())),
+                ..args(output)
+            });
+            let folder = destination.expect(output).lake_folder();
+            assert_eq!(folder.is_some(), is_lake, "{output} {manifest}");
         }
     }
 

@@ -40,8 +40,10 @@ pub(crate) type WriterFactory =
 pub(crate) struct PartitionOptions {
     pub(crate) compression: Compression,
     pub(crate) no_clobber: bool,
-    /// The location of the manifest, which no batches may be written to.
-    pub(crate) manifest: Option<Location>,
+    /// Whether a manifest is written, with the checksum of each file.
+    pub(crate) has_manifest: bool,
+    /// The locations of the manifest and of the marker file, which no batches may be written to.
+    pub(crate) reserved: Vec<Location>,
     /// Creates the digest of one file; `None` if neither the files nor a manifest have one.
     pub(crate) new_digest: Option<Box<dyn Fn() -> SetDigest + Send>>,
     pub(crate) new_writer: WriterFactory,
@@ -269,9 +271,10 @@ impl PartitionedWriter {
                     return Err(same_file_error(&other, path));
                 }
             }
-            let manifest = self.options.manifest.as_ref();
-            if manifest.is_some_and(|manifest| manifest.is(&file)) {
-                return Err(manifest_conflict(&file));
+            let pending = self.options.pending.as_ref().map(|list| &list.location);
+            let mut reserved = self.options.reserved.iter().chain(pending);
+            if reserved.any(|location| location.is(&file)) {
+                return Err(reserved_name(&file));
             }
             let output = self.storage.create_part(
                 &file,
@@ -368,8 +371,7 @@ impl PartitionedWriter {
         report: &mut WriterReport,
     ) -> Result<(FinishedOutput, ManifestFile), Failure> {
         let mut digest = self.options.new_digest.as_ref().map(|new| new());
-        let has_manifest = self.options.manifest.is_some();
-        if has_manifest {
+        if self.options.has_manifest {
             output = output.hashed();
         }
         let mut writer = (self.options.new_writer)(output)?;
@@ -389,7 +391,7 @@ impl PartitionedWriter {
         if let (Some(all), Some(digest)) = (&mut self.digest, &digest) {
             all.merge(digest);
         }
-        let digest = digest.filter(|_| has_manifest);
+        let digest = digest.filter(|_| self.options.has_manifest);
         let entry = ManifestFile {
             batches: Some(part.batches),
             set_digest: digest.as_ref().map(SetDigest::finish),
@@ -478,15 +480,13 @@ fn same_file_error(first: &Path, second: &Path) -> Failure {
     .hint("remove the link, or choose another location with `-o`")
 }
 
-fn manifest_conflict(location: &Location) -> Failure {
-    Failure::new(
-        Kind::Output,
-        format!(
-            "`--manifest` and a file of `-o` have the same name: {}",
-            location.name()
-        ),
-    )
-    .hint("give the manifest a name that the template cannot produce")
+fn reserved_name(location: &Location) -> Failure {
+    let name = location.name();
+    let what = format!(
+        "a file of batches would have the name {name}, which is that of the manifest or the marker file"
+    );
+    Failure::new(Kind::Output, what)
+        .hint("change the name of `-o` or `--manifest`, so that no crop leads to this name")
 }
 
 fn cannot_write(folder: &Path, error: io::Error) -> Failure {

@@ -301,8 +301,12 @@ impl Template {
 
     /// Returns whether the template may produce `name`.
     pub(crate) fn fits(&self, name: &str) -> bool {
-        let rest = name.strip_prefix(&self.start);
-        rest.is_some_and(|rest| self.fits_from(0, rest))
+        let Some(rest) = name.strip_prefix(&self.start) else {
+            return false;
+        };
+        // Only a forged name leads out of the folder.
+        let mut folders = rest.split(std::path::is_separator);
+        folders.all(|folder| !matches!(folder, "." | "..")) && self.fits_from(0, rest)
     }
 
     /// Returns whether the parts from `index` on may produce `name`.
@@ -616,6 +620,9 @@ mod tests {
             (lake, "lake/year=2026/05/06.csv", false),
             (lake, "lake/year=2026/05.csv.gz", false),
             (lake, "other/year=2026/05.csv", false),
+            ("lake/{crop_type}/b.csv", "lake/../b.csv", false),
+            ("lake/{crop_type}/b.csv", "lake/./b.csv", false),
+            ("lake/{crop_type}/b.csv", "lake/..a/b.csv", true),
             ("{year}.csv", "2026.csv", true),
             ("{year}.csv", "2026-05.csv", false),
             ("{year}.csv", "unknown.csv", true),

@@ -17,61 +17,6 @@ fn make_lake(server: &Server, folder: &Folder) -> [String; 3] {
     [folder.at("lake"), template, manifest]
 }
 
-#[test]
-fn a_lake_is_verified_as_one_set() {
-    let server = Server::start(&[]);
-    let folder = Folder::new();
-    let [lake, template, manifest] = make_lake(&server, &folder);
-    let whole = folder.export(&server, "whole.ndjson", &[]);
-    for place in [&lake, &template] {
-        let ended = verify(&[place]);
-        assert_equal(&ended, place);
-        assert!(
-            ended
-                .stdout
-                .contains(&format!("equals the manifest `{manifest}`: 250 batches")),
-            "{ended:?}"
-        );
-        assert_equal(&verify(&[place, "--manifest", &manifest]), place);
-        assert_equal(&verify(&[place, "--against", &whole]), place);
-        assert_equal(&verify(&[&whole, "--against", place]), place);
-        assert_equal(&verify_with(&server, &[place]), place);
-    }
-    // A lake can be moved as a whole.
-    fs::rename(&lake, folder.at("moved")).unwrap();
-    assert_equal(&verify(&[&folder.at("moved")]), "moved");
-    fs::rename(folder.at("moved"), &lake).unwrap();
-
-    // It can be seen from any folder, also if the manifest is elsewhere.
-    let elsewhere = folder.at("receipt.json");
-    fs::copy(&manifest, &elsewhere).unwrap();
-    for (from, place, manifest) in [
-        ("lake", ".", "../receipt.json"),
-        (".", "lake", "receipt.json"),
-        (
-            ".",
-            "lake/year={year}/month={month}/batches.parquet",
-            "receipt.json",
-        ),
-        ("lake/year=2025", "..", "../../receipt.json"),
-    ] {
-        let mut run = trayscan(&["verify", place, "--manifest", manifest]);
-        run.current_dir(folder.at(from));
-        assert_equal(&run.output(), place);
-    }
-
-    // Names that engines ignore are ignored here too.
-    fs::create_dir(folder.at("lake/_temporary")).unwrap();
-    for name in [
-        "lake/_SUCCESS",
-        "lake/.hidden.csv",
-        "lake/_temporary/x.parquet",
-    ] {
-        folder.write(name, "x");
-    }
-    assert_equal(&verify(&[&lake]), "hidden names");
-}
-
 #[cfg(unix)]
 #[test]
 fn links_to_folders_are_followed() {
@@ -120,6 +65,15 @@ fn folders_are_named_like_their_batches() {
     let ended = verify(&[&lake, "--against", &whole]).expect(7);
     let why = "does not belong in the folder `crop_type=";
     assert!(ended.stderr.contains(why), "{ended:?}");
+    // Folders around the lake say nothing about it, however its path is written.
+    fs::create_dir(folder.at("crop_type=Leek")).unwrap();
+    let inside = folder.at("crop_type=Leek/lake");
+    fs::create_dir(&inside).unwrap();
+    fs::copy(&whole, format!("{inside}/a.ndjson")).unwrap();
+    for path in ["crop_type=Leek/lake", "./crop_type=Leek/lake"] {
+        let mut verify = trayscan(&["verify", path]);
+        verify.current_dir(folder.at("")).output().expect(0);
+    }
     // Other layouts, of our own and of others, contradict nothing.
     for (number, layout) in [
         "month={year}-{month}/b.csv",
@@ -137,6 +91,26 @@ fn folders_are_named_like_their_batches() {
     fs::rename(&basil, &other).unwrap();
     fs::rename(&tomato, folder.at("lake/y=1")).unwrap();
     assert_equal(&verify(&[&lake, "--against", &whole]), "other names");
+}
+
+#[cfg(unix)]
+#[test]
+fn each_file_has_identifiers_and_can_be_read() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    let lake = folder.at("lake");
+    fs::create_dir(&lake).unwrap();
+    fs::write(format!("{lake}/a.csv"), "batch_id,crop_type\na,Leek\n").unwrap();
+    verify(&[&lake]).expect(0);
+    fs::write(format!("{lake}/b.ndjson"), "{\"crop_type\":\"Leek\"}\n").unwrap();
+    let ended = verify(&[&lake]).expect(7);
+    assert!(ended.stderr.contains("`batch_id` is missing"), "{ended:?}");
+    fs::remove_file(format!("{lake}/b.ndjson")).unwrap();
+    symlink("nowhere", format!("{lake}/note.txt")).unwrap();
+    verify(&[&lake]).expect(0);
+    symlink("nowhere", format!("{lake}/c.csv")).unwrap();
+    let ended = verify(&[&lake]).expect(2);
+    assert!(ended.stderr.contains("c.csv"), "{ended:?}");
 }
 
 #[test]
@@ -343,4 +317,64 @@ fn a_changed_file_of_a_lake_is_reported() {
         ended.stderr.contains("year=1999/batches.parquet"),
         "{ended:?}"
     );
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_lake_is_verified_as_one_set() {
+        let server = Server::start(&[]);
+        let folder = Folder::new();
+        let [lake, template, manifest] = make_lake(&server, &folder);
+        let whole = folder.export(&server, "whole.ndjson", &[]);
+        for place in [&lake, &template] {
+            let ended = verify(&[place]);
+            assert_equal(&ended, place);
+            assert!(
+                ended
+                    .stdout
+                    .contains(&format!("equals the manifest `{manifest}`: 250 batches")),
+                "{ended:?}"
+            );
+            assert_equal(&verify(&[place, "--manifest", &manifest]), place);
+            assert_equal(&verify(&[place, "--against", &whole]), place);
+            assert_equal(&verify(&[&whole, "--against", place]), place);
+            assert_equal(&verify_with(&server, &[place]), place);
+        }
+        // A lake can be moved as a whole.
+        fs::rename(&lake, folder.at("moved")).unwrap();
+        assert_equal(&verify(&[&folder.at("moved")]), "moved");
+        fs::rename(folder.at("moved"), &lake).unwrap();
+
+        // It can be seen from any folder, also if the manifest is elsewhere.
+        let elsewhere = folder.at("receipt.json");
+        fs::copy(&manifest, &elsewhere).unwrap();
+        for (from, place, manifest) in [
+            ("lake", ".", "../receipt.json"),
+            (".", "lake", "receipt.json"),
+            (
+                ".",
+                "lake/year={year}/month={month}/batches.parquet",
+                "receipt.json",
+            ),
+            ("lake/year=2025", "..", "../../receipt.json"),
+        ] {
+            let mut run = trayscan(&["verify", place, "--manifest", manifest]);
+            run.current_dir(folder.at(from));
+            assert_equal(&run.output(), place);
+        }
+
+        // Names that engines ignore are ignored here too.
+        fs::create_dir(folder.at("lake/_temporary")).unwrap();
+        for name in [
+            "lake/_SUCCESS",
+            "lake/.hidden.csv",
+            "lake/_temporary/x.parquet",
+        ] {
+            folder.write(name, "x");
+        }
+        assert_equal(&verify(&[&lake]), "hidden names");
+    }
 }

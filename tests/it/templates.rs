@@ -301,6 +301,33 @@ fn the_manifest_cannot_replace_a_data_file() {
 }
 
 #[test]
+fn no_batches_are_written_to_the_marker_or_the_list_of_pending_changes() {
+    let service = service_with(&[
+        ("\"Leek\"", "2026"),
+        ("\"SUCCESS\"", "2026"),
+        ("\"manifest.json.pending\"", "2026"),
+    ]);
+    let folder = TempDir::new().unwrap();
+    let export = |args: &[&str]| {
+        let base = ["export", "-o", "lake/_{crop_type}", "-f", "csv"];
+        let mut run = trayscan(&[&base, args].concat());
+        run.service(&service).current_dir(folder.path()).output()
+    };
+    for args in [
+        &["--success-marker"][..],
+        &[],
+        &["--manifest", "--where", "crop_type!=SUCCESS"],
+    ] {
+        let ended = export(args).expect(8);
+        let why = "which is that of the manifest or the marker file";
+        assert!(ended.stderr.contains(why), "{ended:?}");
+        assert_eq!(files(folder.path()).len(), 0, "nothing is published");
+    }
+    export(&["--success-marker", "--where", "crop_type!=SUCCESS"]).expect(0);
+    assert_eq!(files(folder.path()).len(), 3);
+}
+
+#[test]
 fn the_manifest_cannot_be_the_success_marker() {
     let stub = FakeService::empty();
     let folder = TempDir::new().unwrap();

@@ -262,10 +262,14 @@ impl OpenOutputs {
             (table, false)
         } else if let Some(template) = destination.template.clone() {
             let success_marker = marker.map(|path| Location::new(Some(path)));
+            let reserved = [manifest, destination.success_marker.as_deref()];
+            let reserved = reserved.into_iter().flatten();
+            let reserved = reserved.map(|path| Location::new(Some(path)));
             let options = PartitionOptions {
                 compression: destination.compression,
                 no_clobber,
-                manifest: manifest.map(|path| Location::new(Some(path))).transpose()?,
+                has_manifest: manifest.is_some(),
+                reserved: reserved.collect::<Result<_, _>>()?,
                 new_digest: new_digest.map(|new| Box::new(new) as _),
                 new_writer: Box::new(make_writer),
                 range: request.batches.range,
