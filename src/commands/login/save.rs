@@ -172,9 +172,13 @@ fn secret_file(
 ) -> Result<PrivateFile, Failure> {
     let path = &document.path;
     let config = path.file_name().unwrap_or_default().to_string_lossy();
-    // Other endings stay: `prod.toml` and `prod.conf` are two config files.
-    let config = config.strip_suffix(".toml").unwrap_or(&config);
-    let file_name = format!("{config}.{}.secret", encoded(profile));
+    // `prod.toml`, `prod.conf` and `prod` are three config files.
+    let (config, ending) = match config.strip_suffix(".toml") {
+        Some(config) => (config, "secret"),
+        None if config.contains('.') => (&*config, "secret"),
+        None => (&*config, "client-secret"),
+    };
+    let file_name = format!("{config}.{}.{ending}", encoded(profile));
     let folder = path.parent().unwrap_or(Path::new(""));
     Ok(PrivateFile {
         path: config::absolute(&folder.join(file_name))?.into(),

@@ -139,7 +139,7 @@ fn a_secret_in_the_config_file_moves_to_a_file_of_its_own() {
 #[test]
 fn each_config_file_has_secrets_of_its_own() {
     let (server, home) = (server(), Home::empty());
-    for config in ["prod.toml", "prod.conf"] {
+    for config in ["prod.toml", "prod.conf", "prod"] {
         login(
             &home,
             &[&access(&server)[..], &["--config".into(), config.into()]].concat(),
@@ -147,7 +147,11 @@ fn each_config_file_has_secrets_of_its_own() {
         )
         .expect(0);
     }
-    for name in ["prod.default.secret", "prod.conf.default.secret"] {
+    for name in [
+        "prod.default.secret",
+        "prod.conf.default.secret",
+        "prod.default.client-secret",
+    ] {
         assert!(home.path().join(name).is_file(), "{name}");
     }
 }
