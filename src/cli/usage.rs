@@ -31,7 +31,12 @@ pub(super) fn explain(error: &clap::Error, args: &[OsString], mut program: Comma
     // Global flags and full names ("trayscan export") reach the subcommands only when built.
     program.build();
     let texts: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    let command = chosen(&program, &texts);
+    // Only the words before an unknown command choose one.
+    let unknown = self::texts(error, ContextKind::InvalidSubcommand);
+    let end = texts
+        .iter()
+        .position(|text| unknown.iter().any(|unknown| unknown == text));
+    let command = chosen(&program, &texts[..end.unwrap_or(texts.len())]);
     let line = Line {
         program: &program,
         command,

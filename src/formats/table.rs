@@ -116,8 +116,12 @@ fn shown_value(batch: &Batch, column: usize, narrow: bool) -> String {
             format!("{} {}", &text[..10], &text[11..19])
         }
         FieldType::Boolean if column == WARNINGS => {
-            let mark = if text == "true" { "!" } else { "" };
-            mark.to_owned()
+            match &*text {
+                "true" => "!".to_owned(),
+                "false" => String::new(),
+                // With `--lenient`.
+                invalid => text::one_line(invalid).into_owned(),
+            }
         }
         FieldType::Text if narrow => shorten(&text::one_line(&text), TEXT_WIDTH).into_owned(),
         _ => text::one_line(&text).into_owned(),

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, Datelike as _, TimeDelta, Utc};
 
 use crate::error::{Failure, Kind};
 use crate::text;
@@ -311,10 +311,13 @@ fn offset(word: &str) -> Result<TimeDelta, String> {
         Some(("-", duration)) => (-1, duration),
         _ => return Err(format!("`{word}` must have a sign, such as +30d or -2h")),
     };
-    let offset = TimeDelta::from_std(self::duration(duration)?);
-    offset
-        .map(|offset| offset * sign)
-        .map_err(|error| error.to_string())
+    let offset = TimeDelta::from_std(self::duration(duration)?).ok();
+    let offset = offset.map(|offset| offset * sign);
+    // The dates that HTTP can express.
+    let is_date = |now: DateTime<Utc>| (1970..9999).contains(&now.year());
+    let shifted = |offset: &TimeDelta| Utc::now().checked_add_signed(*offset).is_some_and(is_date);
+    let offset = offset.filter(shifted);
+    offset.ok_or_else(|| format!("`{word}` must lead to a year from 1970 to 9998"))
 }
 
 #[cfg(test)]
@@ -323,6 +326,22 @@ mod tests {
 
     fn parse(word: &str) -> Result<Faults, String> {
         Faults::parse(&[word.to_owned()]).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_clock_shows_dates_that_http_can_express() {
+        for (offset, is_valid) in [
+            ("-40y", true),
+            ("+30d", true),
+            ("-60y", false),
+            ("+9000y", false),
+        ] {
+            assert_eq!(
+                parse(&format!("clock:{offset}")).is_ok(),
+                is_valid,
+                "{offset}"
+            );
+        }
     }
 
     #[test]
