@@ -1,7 +1,7 @@
 //! Remembers which batches were received, so that each is exported exactly once.
 //!
 //! A batch takes twelve bytes, or about sixteen including free slots: parts of a digest of its id and of its
-//! content; its slot adds another eight bits. Two batches are confused only if 71 bits agree by chance, under
+//! content; its shard adds another eight bits. Two batches are confused only if 71 bits agree by chance, under
 //! a random key: among ten million batches, once in forty million runs. A change of content is missed once in
 //! four billion cases.
 //!

@@ -29,7 +29,7 @@ const UNITS: [u64; DIGITS + 1] = {
 };
 
 impl Timestamp {
-    /// The first second that a four-digit year can express.
+    /// The first second of the year 1.
     pub(crate) const FIRST: i64 = -62_135_596_800;
 
     /// Parses a UTC date: `YYYY-MM-DDTHH:MM:SS`, an optional fraction of the second, and `Z` or `+00:00`.

@@ -102,8 +102,7 @@ fn suggestion(name: &str) -> Option<&'static str> {
     };
     let city = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
     let typed = name.trim().replace(' ', "_");
-    let is_same_city =
-        |name: &&str| typed.eq_ignore_ascii_case(name.rsplit('/').next().unwrap_or(name));
+    let is_same_city = |name: &&'static str| typed.eq_ignore_ascii_case(city(name));
     names()
         .find(is_same_city)
         .or_else(|| nearest(&typed, names()))

@@ -152,6 +152,7 @@ impl Prober {
             let next_page = request.page(&cursor, self.dates_with_cursor);
             let page = self.send(&next_page).await?;
             listing.batches.extend(page.batches);
+            listing.whole &= page.whole;
             listing.next = page.next;
         }
         Ok(listing)

@@ -239,6 +239,11 @@ fn an_archive_is_checked_as_sql_queries_see_it() {
         "DROP VIEW present; CREATE VIEW present AS SELECT 'Leek' AS crop_type, * FROM batches";
     with_sql(&path, sql);
     refused("the view `present` of");
+    // So can a table, whose batches are not those of the archive.
+    fs::write(&path, &whole).unwrap();
+    let sql = "DROP VIEW present; CREATE TABLE Present AS SELECT 'Leek' AS crop_type";
+    with_sql(&path, sql);
+    refused("the view `present` of");
     // Views of one's own are fine.
     fs::write(&path, &whole).unwrap();
     with_sql(&path, "CREATE VIEW mine AS SELECT * FROM batches");

@@ -436,6 +436,7 @@ fn unusable_states_are_refused_and_empty_ones_start_afresh() {
         "{}",
         r#"{"type":"STATE","value":{}}"#,
         r#"{"bookmarks":{}}"#,
+        "\u{feff}{\"bookmarks\":{}}\r\n",
     ] {
         fs::write(&state, text).unwrap();
         let first = export(&server, &["-f", "singer", "--state", &state])
@@ -447,6 +448,11 @@ fn unusable_states_are_refused_and_empty_ones_start_afresh() {
     let other = value.replace("batch_creation_date", "updated_at");
     for (text, why) in [
         (r#"{"foo":1}"#, "is not a state"),
+        (r#"{"bookmarks":[]}"#, "is not a state"),
+        (
+            r#"{"bookmarks":{"batches":"2026-06-15"}}"#,
+            "is not a state",
+        ),
         (
             &*other,
             "is a state with the replication key \"updated_at\", not `batch_creation_date`",

@@ -213,9 +213,7 @@ impl History {
     pub(crate) fn total(&self) -> Figures {
         merged(self.crops.values().map(CropHistory::total))
     }
-}
 
-impl History {
     /// Returns the crops of `targets` that no batch has, each with the similar crop that is probably meant.
     pub(crate) fn crops_meant<'a>(&'a self, targets: &'a Targets) -> Vec<(&'a str, &'a str)> {
         let known = || {

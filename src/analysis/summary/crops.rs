@@ -186,6 +186,7 @@ fn notes(total: &Figures, newest: Option<&NewestStep<'_>>, span: &KnownSpan) -> 
     let mut notes = vec![
         "Medians and quartiles of the batches in this workbook, each batch counted equally, rounded to two digits. Rates are in % of the cells of a tray, the gap is in points.".to_owned(),
     ];
+    // Not with a comma for thousands: `verify` compares this text with that in older files.
     let one_or_many = if total.batches == 1 {
         "batch"
     } else {

@@ -87,8 +87,8 @@ impl Index {
     }
 }
 
-/// The index of any other batch, in one piece of memory: three flags for each column, one bit each (present,
-/// invalid, unclear); the position of each column's value; and positions of names and values of unknown fields.
+/// The index of any other batch, in one piece of memory: flags for each column, one bit each (present, invalid,
+/// unclear), and whether they are in order; the position of each column's value; and positions of names and values of unknown fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GeneralIndex(Vec<(u32, u32)>);
 

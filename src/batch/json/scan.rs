@@ -2,7 +2,7 @@
 //!
 //! The usual batch (all fields in the order of the interface, and no others) has a compact index. Absent and
 //! further fields have a general one. What is left to `serde_json` and `parse.rs`: batches with a flaw, which
-//! need a message, and an escape in a name. A batch that is accepted here must have the same result there; the
+//! need a message, an escape in a name, very many further fields, and deep nesting. A batch that is accepted here must have the same result there; the
 //! tests compare the two.
 
 #[cfg(test)]

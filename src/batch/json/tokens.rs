@@ -83,7 +83,7 @@ pub(super) fn short_string(block: &[u8]) -> Option<usize> {
     None
 }
 
-/// The same, but an escape may be half of a surrogate pair.
+/// As `string`, but an escape may be half of a surrogate pair.
 pub(super) fn any_string(text: &[u8]) -> Option<usize> {
     let (b'"', content) = text.split_first()? else {
         return None;

@@ -9,7 +9,7 @@ use crate::error::{self, Failure};
 use crate::probe::TopicAnswer;
 use crate::secret::conceal;
 use crate::terminal::{self, MessageFormat};
-use crate::text::one_line;
+use crate::text::{self, one_line};
 
 #[derive(Serialize)]
 struct CheckStep {
@@ -137,10 +137,7 @@ impl CheckResults {
         *sent = requests;
         let known = answers.iter().filter(|answer| answer["known"] == true);
         let (known, all) = (known.count(), answers.len());
-        let requests = match requests {
-            1 => "1 read-only request".to_owned(),
-            requests => format!("{requests} read-only requests"),
-        };
+        let requests = text::count(requests, "read-only request", "read-only requests");
         self.print_text(&format!(
             "\n{known} of {all} questions answered with {requests}\n"
         ))

@@ -8,51 +8,6 @@ use crate::kills::{Moment, killed, strace_kills};
 use crate::verify::{assert_equal, verify};
 
 #[test]
-fn the_next_run_repairs_a_killed_run() {
-    if !strace_kills() {
-        return;
-    }
-    let scene = Scene::new();
-    let args = ["--success-marker"];
-    scene.run(MONTHS, &args);
-    let mut kills = 0;
-    for (round, call) in ["rename,renameat,renameat2", "unlink,unlinkat", "fsync"]
-        .into_iter()
-        .enumerate()
-    {
-        for nth in [1, 2, 3, 4, 6, 9] {
-            // Three files change, one is removed and one is added. In the next round, vice versa.
-            for month in 1..=3 {
-                let id = format!("b{month}1");
-                let comment = format!("\"{round} {nth}\"");
-                scene.nursery.state().edit(&id, "comment", &comment);
-            }
-            for (id, month) in [("x", 8), ("y", 9)] {
-                if scene.nursery.state().items.remove(id).is_none() {
-                    scene.add(id, month, 1, "null");
-                }
-            }
-            scene.sync();
-            let was_killed = killed(&scene.command(MONTHS, &args), &Moment::Call(call, nth));
-            kills += u32::from(was_killed);
-            if nth % 2 == 0 {
-                // Batches added by the killed run may be gone before the next one.
-                scene.nursery.state().items.remove("x");
-                scene.nursery.state().items.remove("y");
-                scene.sync();
-            }
-            scene.run(MONTHS, &args);
-            let what = format!("{call} {nth}, killed: {was_killed}");
-            assert!(scene.lake().join("_SUCCESS").exists(), "{what}");
-            fs::remove_file(scene.lake().join("_SUCCESS")).unwrap();
-            scene.assert_equals_full_export(MONTHS, &[], &what);
-            scene.run(MONTHS, &args);
-        }
-    }
-    assert!(kills > 8, "{kills}");
-}
-
-#[test]
 fn the_next_run_repairs_a_killed_run_with_other_settings() {
     if !strace_kills() {
         return;
@@ -150,4 +105,54 @@ fn missing_or_truncated_files_are_rewritten() {
     command.current_dir(scene.folder.path());
     let ended = command.output();
     assert!(ended.stderr.contains("nothing has changed"), "{ended:?}");
+}
+
+mod thorough {
+    use super::*;
+
+    #[test]
+    #[ignore = "slow"]
+    fn the_next_run_repairs_a_killed_run() {
+        if !strace_kills() {
+            return;
+        }
+        let scene = Scene::new();
+        let args = ["--success-marker"];
+        scene.run(MONTHS, &args);
+        let mut kills = 0;
+        for (round, call) in ["rename,renameat,renameat2", "unlink,unlinkat", "fsync"]
+            .into_iter()
+            .enumerate()
+        {
+            for nth in [1, 2, 3, 4, 6, 9] {
+                // Three files change, one is removed and one is added. In the next round, vice versa.
+                for month in 1..=3 {
+                    let id = format!("b{month}1");
+                    let comment = format!("\"{round} {nth}\"");
+                    scene.nursery.state().edit(&id, "comment", &comment);
+                }
+                for (id, month) in [("x", 8), ("y", 9)] {
+                    if scene.nursery.state().items.remove(id).is_none() {
+                        scene.add(id, month, 1, "null");
+                    }
+                }
+                scene.sync();
+                let was_killed = killed(&scene.command(MONTHS, &args), &Moment::Call(call, nth));
+                kills += u32::from(was_killed);
+                if nth % 2 == 0 {
+                    // Batches added by the killed run may be gone before the next one.
+                    scene.nursery.state().items.remove("x");
+                    scene.nursery.state().items.remove("y");
+                    scene.sync();
+                }
+                scene.run(MONTHS, &args);
+                let what = format!("{call} {nth}, killed: {was_killed}");
+                assert!(scene.lake().join("_SUCCESS").exists(), "{what}");
+                fs::remove_file(scene.lake().join("_SUCCESS")).unwrap();
+                scene.assert_equals_full_export(MONTHS, &[], &what);
+                scene.run(MONTHS, &args);
+            }
+        }
+        assert!(kills > 8, "{kills}");
+    }
 }

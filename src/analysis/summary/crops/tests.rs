@@ -102,6 +102,12 @@ fn crops_are_judged_on_the_newest_week() {
 }
 
 #[test]
+fn the_number_of_batches_is_written_as_in_older_files() {
+    let batches = vec![batch("Leek", MONDAY, "\"80.00\""); 1234];
+    assert!(summary(&batches).notes[1].starts_with("1234 batches, scanned"));
+}
+
+#[test]
 fn dates_in_the_future_do_not_change_a_verdict_in_any_order() {
     // A Wednesday: two batches of its week are in the future, and one is much later.
     let now = MONDAY + 2 * DAY;
