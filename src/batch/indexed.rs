@@ -56,7 +56,7 @@ impl Batch {
             _ => 0,
         };
         let index = match &self.index {
-            Index::Usual { .. } | Index::Known(..) => 0,
+            Index::Usual { .. } | Index::Known { .. } => 0,
             Index::Other(other) => other.size(),
         };
         text + index
@@ -126,7 +126,7 @@ impl Batch {
                 let (start, end) = spans[column];
                 Some(start.into()..end.into())
             }
-            Index::Known(spans, columns) => {
+            Index::Known { spans, columns, .. } => {
                 let (start, end) = spans[column];
                 (columns & (1 << column) != 0).then(|| start.into()..end.into())
             }
@@ -160,15 +160,11 @@ impl Batch {
 
     /// Passes the id to `hash`.
     pub(super) fn id_hash<T>(&self, hash: impl Fn(&[u8]) -> T) -> T {
-        match &self.index {
-            Index::Usual {
-                spans,
-                has_escapes: false,
-            } => {
-                let (start, end) = spans[BATCH_ID];
-                hash(&self.source()[usize::from(start) + 1..usize::from(end) - 1])
-            }
-            _ => hash(self.id().as_bytes()),
+        let span = self.valid_span(BATCH_ID);
+        match span.filter(|_| self.index.is_unescaped()) {
+            // Without quotes.
+            Some(span) => hash(&self.source()[span.start + 1..span.end - 1]),
+            None => hash(self.id().as_bytes()),
         }
     }
 
@@ -198,42 +194,39 @@ impl Batch {
         if let Index::Usual { .. } = &self.index {
             return &text[..self.object.len() - 1];
         }
-        pieces.truncate(0);
-        if self.index.is_ordered() {
-            let mut end = 0;
-            for (name, value) in self.index.unknown() {
-                let length = name.start as usize - 1 - end;
-                pieces.push(&text[end..], length);
-                end = value.end as usize;
-            }
-            pieces.push(&text[end..], self.object.len() - 1 - end);
-            // An unknown field may have been the first one.
-            pieces.set(0, b'{');
-            return pieces.as_bytes();
-        }
         let length = self.object.len();
         match &self.index {
-            Index::Known(spans, columns) => push_in_order(pieces, text, length, |column| {
-                let (start, end) = spans[column];
-                (columns & (1 << column) != 0).then(|| start.into()..end.into())
-            }),
-            index => push_in_order(pieces, text, length, |column| {
-                let span = index.span(column)?;
-                Some(span.start as usize..span.end as usize)
-            }),
+            Index::Known { spans, columns, .. } => {
+                write_compact(pieces, text, length, spans, *columns);
+            }
+            index => match index.compact_spans() {
+                Some(spans) => write_compact(pieces, text, length, spans, index.columns()),
+                None => self.write_known(pieces),
+            },
         }
         pieces.as_bytes()
+    }
+
+    /// Writes the known fields in the order of the interface, absent ones as null.
+    fn write_known(&self, pieces: &mut Pieces) {
+        pieces.truncate(0);
+        for (column, opening) in OPENINGS.iter().enumerate() {
+            pieces.push(&opening.bytes, opening.length);
+            let value = self.member(column).unwrap_or("null");
+            pieces.push_any(value.as_bytes());
+        }
     }
 
     /// Returns a hash of the content: the same for batches with the same canonical form. `pieces` is memory that
     /// is used again.
     pub(super) fn content_hash(&self, hash: impl Fn(&[u8]) -> u64, pieces: &mut Pieces) -> u64 {
         let text = &self.page.as_bytes()[self.object.start as usize..self.object.end as usize];
-        if self.index.is_plain() {
+        let is_unescaped = self.index.is_unescaped();
+        if is_unescaped && let Index::Usual { .. } = self.index {
             // Without the last brace.
             return hash(&text[..text.len() - 1]);
         }
-        if memchr(b'\\', text).is_none() {
+        if is_unescaped || memchr(b'\\', text).is_none() {
             return self.sum(&hash, pieces);
         }
         self.sum(
@@ -286,32 +279,68 @@ pub(super) fn offsets(positions: Range<usize>) -> Option<Range<u32>> {
     Some(positions.start.try_into().ok()?..positions.end.try_into().ok()?)
 }
 
-/// Appends the known fields of an object in the order of the interface, absent ones as null. `text` begins with the
-/// object, which has `length` bytes; `span` returns the position of a column's value.
-#[inline]
-fn push_in_order(
+/// Writes the known fields of an object in the order of the interface, absent ones as null. `text` begins with the
+/// object, which has `length` bytes; each value follows its name in the usual spelling. Fields that are in the right order
+/// are copied together.
+fn write_compact<T: Copy + Into<u32>>(
     pieces: &mut Pieces,
     text: &[u8],
     length: usize,
-    span: impl Fn(usize) -> Option<Range<usize>>,
+    spans: &[(T, T); COLUMNS.len()],
+    columns: u32,
 ) {
-    // Fields that are in the right order are copied together.
+    pieces.truncate(0);
+    pieces.reserve(length + ABSENT_LENGTH);
+    let mut free = pieces.free();
+    let size = free.len();
     let mut copied = 0..0;
-    for (column, opening) in OPENINGS.iter().enumerate() {
-        let written = span(column);
-        if let Some(written) = &written
-            && written.start == copied.end + opening.length
-        {
-            copied.end = written.end;
+    for (column, (opening, (start, end))) in OPENINGS.iter().zip(spans).enumerate() {
+        let (start, end) = ((*start).into() as usize, (*end).into() as usize);
+        let name = start.wrapping_sub(opening.length);
+        if name == copied.end {
+            copied.end = end;
             continue;
         }
-        pieces.push(&text[copied.start..], copied.len());
-        pieces.push(&opening.bytes, opening.length);
-        // An absent field is null, and nothing can follow it in the text.
-        copied = written.unwrap_or_else(|| {
-            pieces.push(b"null", 4);
-            length..length
-        });
+        free = write_fields(free, text, &copied);
+        copied = name..end;
+        if columns & (1 << column) == 0 {
+            free = write(free, &opening.bytes, opening.length);
+            free = write(free, b"null", 4);
+            copied = length..length;
+        }
     }
-    pieces.push(&text[copied.start..], copied.len());
+    let rest = write_fields(free, text, &copied).len();
+    pieces.extend(size - rest);
+    // The first field follows a brace.
+    pieces.set(0, b'{');
 }
+
+/// The length of all fields if they are absent, at most.
+const ABSENT_LENGTH: usize = COLUMNS.len() * 36 + BLOCK;
+
+/// Writes fields with the text before them, after other fields; returns the rest of the memory.
+#[allow(clippy::inline_always, reason = "there are two calls")]
+#[inline(always)]
+fn write_fields<'a>(free: &'a mut [u8], text: &[u8], fields: &Range<usize>) -> &'a mut [u8] {
+    let length = fields.len();
+    if length == 0 {
+        return free;
+    }
+    write(free, &text[fields.start..], length);
+    free[0] = b',';
+    &mut free[length..]
+}
+
+/// Writes the first `length` bytes of `source`; returns the rest of the memory. If possible, a block is copied at once.
+#[allow(clippy::inline_always, reason = "it is called for each piece")]
+#[inline(always)]
+fn write<'a>(free: &'a mut [u8], source: &[u8], length: usize) -> &'a mut [u8] {
+    match (free.first_chunk_mut::<BLOCK>(), source.first_chunk()) {
+        (Some(to), Some(from)) if length <= BLOCK => *to = *from,
+        _ => free[..length].copy_from_slice(&source[..length]),
+    }
+    &mut free[length..]
+}
+
+/// Bytes that are copied at a time.
+const BLOCK: usize = 64;

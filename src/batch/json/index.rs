@@ -17,7 +17,11 @@ pub(in crate::batch) enum Index {
         has_escapes: bool,
     },
     /// Valid fields in any order, without any others, and the columns that are present, one bit each.
-    Known(Spans, u32),
+    Known {
+        spans: Spans,
+        columns: u32,
+        has_escapes: bool,
+    },
     Other(GeneralIndex),
 }
 
@@ -28,7 +32,7 @@ impl Index {
         let (start, end) = match self {
             Self::Usual { spans, .. } => spans[column],
             _ if self.columns() & (1 << column) == 0 => return None,
-            Self::Known(spans, _) => spans[column],
+            Self::Known { spans, .. } => spans[column],
             Self::Other(other) => {
                 let (start, end) = other.0[FLAGS + column];
                 return Some(start..end);
@@ -41,7 +45,7 @@ impl Index {
     pub(in crate::batch) fn columns(&self) -> u32 {
         match self {
             Self::Usual { .. } => ALL_COLUMNS,
-            Self::Known(_, columns) => *columns,
+            Self::Known { columns, .. } => *columns,
             Self::Other(other) => other.0[0].0,
         }
     }
@@ -50,36 +54,43 @@ impl Index {
     #[inline]
     pub(in crate::batch) fn flawed(&self) -> u32 {
         match self {
-            Self::Usual { .. } | Self::Known(..) => 0,
+            Self::Usual { .. } | Self::Known { .. } => 0,
             Self::Other(other) => other.0[0].1,
         }
     }
 
-    /// Returns whether the text without its unknown fields is that of a usual batch.
-    pub(in crate::batch) fn is_ordered(&self) -> bool {
+    /// Returns the positions of the values of a batch with a general index, if each value follows its name in the usual
+    /// spelling.
+    pub(in crate::batch) fn compact_spans(&self) -> Option<&WideSpans> {
         match self {
-            Self::Usual { .. } => true,
-            Self::Known(..) => false,
-            Self::Other(other) => other.0[1].1 != 0,
+            Self::Other(other) if other.0[1].1 & COMPACT != 0 => other.0[FLAGS..].first_chunk(),
+            _ => None,
         }
     }
 
-    /// Returns whether it is known that no string has an escape.
+    /// Returns whether it is known that all values are valid, that no string has an escape, and that there are no
+    /// unknown fields.
     #[inline]
     pub(in crate::batch) fn is_plain(&self) -> bool {
-        matches!(
-            self,
-            Self::Usual {
-                has_escapes: false,
-                ..
-            }
-        )
+        match self {
+            Self::Usual { has_escapes, .. } | Self::Known { has_escapes, .. } => !has_escapes,
+            Self::Other(_) => false,
+        }
+    }
+
+    /// Returns whether it is known that no string has an escape, those in unknown fields included.
+    #[inline]
+    pub(in crate::batch) fn is_unescaped(&self) -> bool {
+        match self {
+            Self::Other(other) => other.0[1].1 & UNESCAPED != 0,
+            _ => self.is_plain(),
+        }
     }
 
     /// Returns the positions of names and values of unknown fields.
     pub(in crate::batch) fn unknown(&self) -> impl Iterator<Item = (Range<u32>, Range<u32>)> {
         let spans = match self {
-            Self::Usual { .. } | Self::Known(..) => &[],
+            Self::Usual { .. } | Self::Known { .. } => &[],
             Self::Other(other) => &other.0[FLAGS + COLUMNS.len()..],
         };
         let pairs = spans.as_chunks().0.iter();
@@ -88,30 +99,41 @@ impl Index {
 }
 
 /// The index of any other batch, in one piece of memory: flags for each column, one bit each (present, invalid,
-/// unclear), and whether they are in order; the position of each column's value; and positions of names and values of unknown fields.
+/// unclear), and flags of the batch; the position of each column's value; and positions of names and values of unknown fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GeneralIndex(Vec<(u32, u32)>);
 
 /// The number of pairs that contain the flags.
 const FLAGS: usize = 2;
+/// Flags of a batch: each value follows its name in the usual spelling, and no string has an escape.
+const COMPACT: u32 = 1;
+const UNESCAPED: u32 = 2;
 
 impl GeneralIndex {
     /// Creates an index of valid values in the memory of this one, which is no longer needed. `unknown` has a name
-    /// and a value for each unknown field. `is_ordered` says that all columns are present, in the order of the
-    /// interface, with the usual spelling of their names.
+    /// and a value for each unknown field.
     pub(in crate::batch) fn replace(
         mut self,
         spans: &WideSpans,
         columns: u32,
-        is_ordered: bool,
         unknown: &[(u32, u32)],
     ) -> Self {
         let all = &mut self.0;
         all.clear();
         all.reserve_exact(FLAGS + spans.len() + unknown.len());
-        all.extend([(columns, 0), (0, u32::from(is_ordered))]);
+        all.extend([(columns, 0), (0, 0)]);
         all.extend_from_slice(spans);
         all.extend_from_slice(unknown);
+        self
+    }
+
+    /// Marks a batch in which each value follows its name in the usual spelling.
+    pub(in crate::batch) fn compact(mut self, has_escapes: bool) -> Self {
+        self.0[1].1 = if has_escapes {
+            COMPACT
+        } else {
+            COMPACT | UNESCAPED
+        };
         self
     }
 

@@ -37,7 +37,7 @@ pub(super) struct FieldLayout {
     /// The first bytes as received.
     first: ComparedBytes,
     /// If the name is unknown: the same with a value and the byte after it, and the length without that byte. Many
-    /// such values repeat from batch to batch. `None` if they are too long or contain whitespace between tokens.
+    /// such values repeat from batch to batch. `None` if they are too long, or contain whitespace between tokens or an escape.
     with_value: Option<(ComparedBytes, usize)>,
     /// The first bytes without whitespace.
     compact: [u8; BLOCK],
@@ -203,10 +203,10 @@ impl FieldLayout {
         }
     }
 
-    /// Adds a value with the byte after it, unless it is long.
+    /// Adds a value with the byte after it, unless it is long or has an escape.
     fn add_value(&mut self, received: &[u8], value: &[u8]) {
         let length = received.len() + value.len();
-        if length <= COMPARED {
+        if length <= COMPARED && !value.contains(&b'\\') {
             self.with_value = Some((ComparedBytes::new([received, value]), length - 1));
         }
     }
@@ -261,18 +261,25 @@ impl ComparedBytes {
     #[allow(clippy::inline_always, reason = "there is one call per field")]
     #[inline(always)]
     fn begin(&self, block: &[u8; COMPARED]) -> bool {
-        let [text, bytes, mask] = [block, &self.bytes, &self.mask].map(blocks);
-        let differ = |place: usize| (text[place] ^ bytes[place]) & mask[place];
-        let any = differ(0) | differ(1) | differ(2);
-        any.simd_eq(u8x16::ZERO).to_bitmask() == 0xffff
+        is_equal(block, &self.bytes, &self.mask)
     }
 }
 
-/// Returns bytes that are compared at once.
-#[inline]
-fn blocks(bytes: &[u8; COMPARED]) -> [u8x16; COMPARED / 16] {
-    let (blocks, _) = bytes.as_chunks();
-    std::array::from_fn(|place| u8x16::new(blocks[place]))
+/// Returns whether two texts, of a length that 16 divides, have the same bits where `mask` has any.
+#[allow(clippy::inline_always, reason = "there is one call per field")]
+#[inline(always)]
+pub(super) fn is_equal<const LENGTH: usize>(
+    left: &[u8; LENGTH],
+    right: &[u8; LENGTH],
+    mask: &[u8; LENGTH],
+) -> bool {
+    let [left, right, mask] = [left, right, mask].map(|bytes| bytes.as_chunks::<16>().0);
+    let mut differences = u8x16::ZERO;
+    for place in 0..LENGTH / 16 {
+        let [left, right, mask] = [left, right, mask].map(|blocks| u8x16::new(blocks[place]));
+        differences |= (left ^ right) & mask;
+    }
+    differences.simd_eq(u8x16::ZERO).to_bitmask() == 0xffff
 }
 
 /// Returns the first bytes of `parts`, one after another.

@@ -1,44 +1,43 @@
 //! The names of the columns: what is before a value in the usual order, and which column a name belongs to.
 
+use super::layout::is_equal;
 use crate::batch::COLUMNS;
 
 /// The name of a column in quotes, with the colon.
 #[derive(Clone, Copy)]
 pub(super) struct KnownName {
-    words: [u64; NAME_WORDS],
-    /// Which bits of the words belong to it.
-    mask: [u64; NAME_WORDS],
+    bytes: [u8; LONGEST],
+    /// Which bits of the bytes belong to it.
+    mask: [u8; LONGEST],
     pub(super) length: usize,
 }
 
-/// Any known name fits in this many words of eight bytes.
-const NAME_WORDS: usize = 4;
+/// Any known name fits in this many bytes.
+const LONGEST: usize = 32;
 
 impl KnownName {
     const fn new(column: usize) -> Self {
         let opening = &OPENINGS[column];
-        let (mut words, mut mask) = ([0; NAME_WORDS], [0; NAME_WORDS]);
+        let (mut bytes, mut mask) = ([0; LONGEST], [0; LONGEST]);
         let length = opening.length - 1;
         let mut position = 0;
         while position < length {
-            let (word, shift) = (position / 8, position % 8 * 8);
-            words[word] |= (opening.bytes[position + 1] as u64) << shift;
-            mask[word] |= 0xff << shift;
+            bytes[position] = opening.bytes[position + 1];
+            mask[position] = u8::MAX;
             position += 1;
         }
         Self {
-            words,
+            bytes,
             mask,
             length,
         }
     }
 
-    /// Returns whether a text that begins with these words begins with the name.
+    /// Returns whether a text that begins with `block` begins with the name.
     #[allow(clippy::inline_always, reason = "it is called for each field")]
     #[inline(always)]
-    fn begins(&self, words: &[u64; NAME_WORDS]) -> bool {
-        let difference = |word: usize| (words[word] ^ self.words[word]) & self.mask[word];
-        difference(0) | difference(1) | difference(2) | difference(3) == 0
+    fn begins(&self, block: &[u8; LONGEST]) -> bool {
+        is_equal(block, &self.bytes, &self.mask)
     }
 }
 
@@ -81,11 +80,12 @@ const BY_NAME: [[u8; 2]; BY_NAME_SIZE] = {
 #[allow(clippy::inline_always, reason = "it is called for each field")]
 #[inline(always)]
 pub(super) fn known_name(text: &[u8]) -> Option<u8> {
-    let block = text.first_chunk::<{ NAME_WORDS * 8 }>()?;
-    let (words, _) = block.as_chunks::<8>();
-    let words = [words[0], words[1], words[2], words[3]].map(u64::from_le_bytes);
-    let mut columns = BY_NAME[slot(block)].into_iter();
-    columns.find(|column| NAMES[usize::from(*column)].begins(&words))
+    let block = text.first_chunk::<LONGEST>()?;
+    let [first, second] = BY_NAME[slot(block)];
+    if NAMES[usize::from(first)].begins(block) {
+        return Some(first);
+    }
+    NAMES[usize::from(second)].begins(block).then_some(second)
 }
 
 /// Returns the column with this name.

@@ -106,7 +106,7 @@ impl Batch {
             object: 0..offset(text.len()),
             index: Index::Other(
                 GeneralIndex::default()
-                    .replace(&spans, columns, false, &unknown)
+                    .replace(&spans, columns, &unknown)
                     .with_flaws(flawed, escaped),
             ),
         });

@@ -21,8 +21,11 @@ impl Pieces {
     }
 
     /// Makes room for this many bytes.
-    pub(super) fn reserve(&mut self, length: usize) {
-        self.bytes.resize(self.length + length + BLOCK, 0);
+    pub(in crate::batch) fn reserve(&mut self, length: usize) {
+        let needed = self.length + length + BLOCK;
+        if self.bytes.len() < needed {
+            self.bytes.resize(needed, 0);
+        }
     }
 
     /// Appends the first `length` bytes of `source`. A block of it is copied at once, if it has one.

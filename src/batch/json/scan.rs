@@ -70,9 +70,16 @@ impl BatchScanner {
             // One call per column, so that the compiler knows names, lengths and types.
             macro_rules! columns {
                 ($($column:literal)*) => {
-                    $(match field::<$column>(bytes, position, &mut spans, &mut has_escapes) {
-                        Some(end) => position = end,
-                        None => break 'usual,
+                    $({
+                        let Some(length) = field::<$column>(&bytes[position..], true, &mut has_escapes) else {
+                            break 'usual;
+                        };
+                        let start = position + Opening::<$column>::LENGTH;
+                        position = start + length;
+                        #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
+                        {
+                            spans[$column] = (start as u16, position as u16);
+                        }
                     })*
                     const { assert!([$($column),*].len() == COLUMNS.len()) };
                 };
@@ -153,7 +160,7 @@ struct Reader<'a> {
     /// Positions of the columns in the compact text, and those that are present, one bit each.
     spans: WideSpans,
     columns: u32,
-    /// Whether a column has an escape.
+    /// Whether a string has an escape.
     has_escapes: bool,
     /// Columns with an escape although they are not text, one bit each.
     escaped: u32,
@@ -228,41 +235,49 @@ impl<'a> Reader<'a> {
     /// absent.
     fn all_columns(&mut self, layout: &ObjectLayout, usual: usize) -> Option<()> {
         let mut fields = layout.fields[usual..].iter();
+        let mut position = self.position;
         // One call per column, so that the compiler knows names, lengths and types.
         macro_rules! columns {
             ($($column:literal)*) => {
                 $(if $column >= usual {
                     while let Some(field) = fields.next() && field.column.is_none() {
+                        self.position = position;
                         self.unknown_field(field)?;
+                        position = self.position;
                     }
-                    self.column::<$column>()?;
+                    position = self.column::<$column>(position)?;
                 })*
             };
         }
         columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+        self.position = position;
         fields.try_for_each(|field| self.unknown_field(field))
     }
 
-    /// Reads the field of `COLUMN`, without whitespace before it. It may be absent.
+    /// Reads the field of `COLUMN` at `position`; returns its end. There must be no whitespace in the object so far. The
+    /// field may be absent.
     #[allow(clippy::inline_always, reason = "there is one call per column")]
     #[inline(always)]
-    fn column<const COLUMN: usize>(&mut self) -> Option<()> {
-        let (before, name) = self.rest().split_first()?;
-        let opening = &Opening::<COLUMN>::BYTES[1..Opening::<COLUMN>::LENGTH];
-        if *before != if self.position == 0 { b'{' } else { b',' }
-            || name.get(..opening.len())? != opening
-        {
-            self.columns &= !(1 << COLUMN);
-            return Some(());
-        }
-        self.position += Opening::<COLUMN>::LENGTH;
-        let start = self.offset();
-        self.position += match known(COLUMN, self.rest(), &mut self.has_escapes) {
+    fn column<const COLUMN: usize>(&mut self, position: usize) -> Option<usize> {
+        let (rest, is_first) = (&self.text[position..], position == 0);
+        let start = position + Opening::<COLUMN>::LENGTH;
+        let length = match field::<COLUMN>(rest, is_first, &mut self.has_escapes) {
             Some(length) => length,
-            None => self.rare(COLUMN)?,
+            None if begins::<COLUMN>(rest.get(..start - position)?, is_first) => {
+                self.position = start;
+                self.rare(COLUMN)?
+            }
+            None => {
+                self.columns &= !(1 << COLUMN);
+                return Some(position);
+            }
         };
-        self.spans[COLUMN] = (start, self.offset());
-        Some(())
+        let end = start + length;
+        #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
+        {
+            self.spans[COLUMN] = (start as u32, end as u32);
+        }
+        Some(end)
     }
 
     /// Reads an unknown field with this layout. It may be absent.
@@ -353,16 +368,21 @@ impl<'a> Reader<'a> {
     ) -> Option<Found> {
         loop {
             let is_first = self.position == 0;
-            let byte = self.token()?;
-            self.position += 1;
-            match byte {
-                b',' if !is_first => {}
-                b'{' if is_first => {}
-                b'}' if !is_first => return self.found(),
-                _ => return None,
+            let before = if is_first { b'{' } else { b',' };
+            if self.rest().first() == Some(&before) {
+                self.position += 1;
+            } else {
+                let byte = self.token()?;
+                self.position += 1;
+                if byte == b'}' && !is_first {
+                    return self.found();
+                }
+                if byte != before {
+                    return None;
+                }
             }
-            self.token()?;
             let shift = self.shift;
+            self.token()?;
             let (column, name, value_start) = self.field()?;
             each(column, name, value_start..self.position, self.shift > shift);
         }
@@ -397,12 +417,16 @@ impl<'a> Reader<'a> {
                     has_escapes: self.has_escapes,
                 }
             } else {
-                Index::Known(spans, self.columns)
+                Index::Known {
+                    spans,
+                    columns: self.columns,
+                    has_escapes: self.has_escapes,
+                }
             };
         }
         let spare = self.spare.pop().unwrap_or_default();
-        let is_ordered = self.is_ordered && self.columns == ALL_COLUMNS;
-        let index = spare.replace(&self.spans, self.columns, is_ordered, self.unknown);
+        let index = spare.replace(&self.spans, self.columns, self.unknown);
+        let index = index.compact(self.has_escapes);
         Index::Other(index.with_flaws(0, self.escaped))
     }
 
@@ -524,7 +548,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize) -> Option<()> {
         let rest = self.rest();
         self.position += match rest.first()? {
-            b'"' => any_string(rest)?,
+            b'"' => any_string(rest, &mut self.has_escapes)?,
             b'{' | b'[' if depth > 0 => return self.container(depth),
             b'n' => rest.starts_with(b"null").then_some(4)?,
             b't' | b'f' => boolean(rest)?,
@@ -545,7 +569,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             if is_object {
-                self.position += any_string(self.rest())?;
+                self.position += any_string(self.rest(), &mut self.has_escapes)?;
                 self.colon()?;
             }
             self.value(depth - 1)?;
@@ -618,36 +642,39 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the field of `COLUMN` at `position`; returns its end.
-#[allow(clippy::inline_always, reason = "there is one call per column")]
+/// Reads the field of `COLUMN` at the start of `text`, which is the first one of its object, or follows another one;
+/// returns the length of its value.
+#[allow(clippy::inline_always, reason = "there are two calls per column")]
 #[inline(always)]
 fn field<const COLUMN: usize>(
     text: &[u8],
-    position: usize,
-    spans: &mut Spans,
+    is_first: bool,
     has_escapes: &mut bool,
 ) -> Option<usize> {
-    let opening = &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH];
-    let rest = text.get(position..)?;
-    let length = if let Some(block) = rest.get(..opening.len() + usual_length(COLUMN)) {
-        // In a block of known size, lengths need no checks.
-        if &block[..opening.len()] != opening {
+    let opening = Opening::<COLUMN>::LENGTH;
+    // In a block of known size, lengths need no checks.
+    if let Some(block) = text.get(..opening + usual_length(COLUMN)) {
+        if !begins::<COLUMN>(&block[..opening], is_first) {
             return None;
         }
-        match short_value(COLUMN, &block[opening.len()..]) {
-            Some(length) => length,
-            None => any_value(COLUMN, &rest[opening.len()..], has_escapes)?,
+        if let Some(length) = short_value(COLUMN, &block[opening..]) {
+            return Some(length);
         }
-    } else {
-        any_value(COLUMN, rest.strip_prefix(opening)?, has_escapes)?
-    };
-    let start = position + opening.len();
-    let end = start + length;
-    #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
-    {
-        spans[COLUMN] = (start as u16, end as u16);
+    } else if !begins::<COLUMN>(text.get(..opening)?, is_first) {
+        return None;
     }
-    Some(end)
+    any_value(COLUMN, &text[opening..], has_escapes)
+}
+
+/// Returns whether `opening` is that of the field of `COLUMN`, which can only be the first one if it is the first column.
+#[allow(clippy::inline_always, reason = "there are two calls per column")]
+#[inline(always)]
+fn begins<const COLUMN: usize>(opening: &[u8], is_first: bool) -> bool {
+    let usual = &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH];
+    if COLUMN == 0 && !is_first {
+        return opening[0] == b',' && opening[1..] == usual[1..];
+    }
+    opening == usual
 }
 
 /// Returns the length of the value of any known column; see [`known`].

@@ -84,7 +84,7 @@ pub(super) fn short_string(block: &[u8]) -> Option<usize> {
 }
 
 /// As `string`, but an escape may be half of a surrogate pair.
-pub(super) fn any_string(text: &[u8]) -> Option<usize> {
+pub(super) fn any_string(text: &[u8], has_escapes: &mut bool) -> Option<usize> {
     let (b'"', content) = text.split_first()? else {
         return None;
     };
@@ -92,6 +92,7 @@ pub(super) fn any_string(text: &[u8]) -> Option<usize> {
     if content[length] == b'"' {
         return Some(length + 2);
     }
+    *has_escapes = true;
     escaped_string(text, length + 1, |escape| hex(escape).map(|_| 4))
 }
 

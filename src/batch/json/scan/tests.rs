@@ -164,7 +164,7 @@ fn agrees(text: &str) -> bool {
     }
     assert!(slow.unknown().eq(batch.unknown()), "{text}");
     let has_escapes = batch.text().contains('\\');
-    assert!(!(batch.index.is_plain() && has_escapes), "{text}");
+    assert!(!(batch.index.is_unescaped() && has_escapes), "{text}");
     true
 }
 
