@@ -103,12 +103,21 @@ fn trust_hint(error: &CertificateError) -> &'static str {
         | CertificateError::NotValidYetContext { .. } => {
             "the certificate has expired or is not valid yet; renew it, or check the clocks"
         }
-        // rustls does not export the type of this error.
-        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "it is a CA certificate; give the service a certificate signed by the CA, or one made with basicConstraints=CA:FALSE"
+        _ if is_of_ca(error) => {
+            "it is a CA certificate; name this certificate itself with `--ca-cert`, or give the service one that is signed by a CA"
         }
         _ => OWN_CA,
     }
+}
+
+/// Returns whether a certificate is refused only because it is that of a CA.
+pub(super) fn is_ca(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::InvalidCertificate(error) if is_of_ca(error))
+}
+
+fn is_of_ca(error: &CertificateError) -> bool {
+    // rustls does not export the type of this error.
+    matches!(error, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
 
 /// Returns the message of the innermost cause. The outer ones only repeat that something failed.
@@ -137,6 +146,7 @@ mod tests {
     use rustls::{InvalidMessage, PeerIncompatible};
 
     use super::*;
+    use crate::client::certificates::NamedCertificates;
 
     #[test]
     fn tls_problems_are_told_apart_by_their_types() {
@@ -177,6 +187,7 @@ mod tests {
     fn untrusted(
         change: impl Fn(&mut CertificateParams),
         name: &'static str,
+        is_named: bool,
     ) -> Option<(TlsProblem, String)> {
         let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
         change(&mut params);
@@ -185,8 +196,10 @@ mod tests {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(certificate.der().clone()).expect("a root");
         let provider = Arc::new(crate::client::certificates::crypto_provider());
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-        let verifier = verifier.build().expect("a verifier");
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let authorities = authorities.build().expect("a verifier");
+        let named = Vec::from_iter(is_named.then(|| certificate.der().clone()));
+        let verifier = NamedCertificates { authorities, named };
         let name = name.try_into().expect("a name");
         let now = UnixTime::since_unix_epoch(Duration::from_secs(1_767_225_600));
         let verified = verifier.verify_server_cert(certificate.der(), &[], &name, &[], now);
@@ -197,7 +210,7 @@ mod tests {
 
     #[test]
     fn an_untrusted_certificate_has_a_hint() {
-        let hint = |change: fn(&mut CertificateParams), name| match untrusted(change, name) {
+        let hint = |change: fn(&mut CertificateParams), name| match untrusted(change, name, false) {
             Some((TlsProblem::Untrusted(hint), text)) => {
                 // No words of a programming language.
                 assert!(!text.contains("Other"), "{text}");
@@ -205,7 +218,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(untrusted(|_| (), "localhost"), None);
+        assert_eq!(untrusted(|_| (), "localhost", false), None);
         assert!(hint(|_| (), "example.org").contains("for another name"));
         let expired: fn(&mut CertificateParams) =
             |params| params.not_after = rcgen::date_time_ymd(2025, 1, 1);
@@ -217,5 +230,28 @@ mod tests {
         let ca: fn(&mut CertificateParams) =
             |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         assert!(hint(ca, "localhost").contains("it is a CA certificate"));
+    }
+
+    #[test]
+    fn a_certificate_that_is_named_itself_may_be_that_of_a_ca() {
+        let ca = |params: &mut CertificateParams| {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        };
+        assert_eq!(untrusted(ca, "localhost", true), None);
+        let says = |change: &dyn Fn(&mut CertificateParams), name| match untrusted(
+            |params| {
+                ca(params);
+                change(params);
+            },
+            name,
+            true,
+        ) {
+            Some((TlsProblem::Untrusted(hint), _)) => hint,
+            other => panic!("{other:?}"),
+        };
+        assert!(says(&|_| (), "example.org").contains("for another name"));
+        let expired =
+            |params: &mut CertificateParams| params.not_after = rcgen::date_time_ymd(2025, 1, 1);
+        assert!(says(&expired, "localhost").contains("has expired"));
     }
 }

@@ -4,16 +4,21 @@
 use std::error::Error;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::anyhow;
-use rustls::RootCertStore;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_platform_verifier::Verifier;
 
 use super::bounded::ReadLimit;
-use super::causes::tls_error;
-use crate::error::{Failure, Kind};
+use super::causes::{is_ca, tls_error};
+use crate::error::Failure;
 
 /// Returns the algorithms of all TLS connections.
 pub(crate) fn crypto_provider() -> CryptoProvider {
@@ -61,17 +66,77 @@ pub(crate) fn read_certificates(
     Ok(certificates)
 }
 
-/// The same for an HTTP client.
-pub(crate) fn extra_roots(
-    file: Option<&CertificateFile>,
-) -> Result<Vec<reqwest::Certificate>, Failure> {
-    let certificates = file.map_or_else(|| Ok(Vec::new()), read_certificates)?;
-    let certificates = certificates
-        .iter()
-        .map(|der| reqwest::Certificate::from_der(der));
-    certificates.collect::<Result<_, _>>().map_err(|error| {
-        Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
-    })
+/// Returns the TLS configuration of an HTTP client that trusts the system's authorities and `named` certificates.
+pub(crate) fn tls_config(
+    named: Vec<CertificateDer<'static>>,
+    protocols: &[&str],
+) -> Result<ClientConfig, rustls::Error> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(crypto_provider()))
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(NamedCertificates::with_system(named)?))
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| (*name).into()).collect();
+    Ok(config)
+}
+
+/// Trusts certificates that are signed by an authority, and those that the user named.
+#[derive(Debug)]
+pub(crate) struct NamedCertificates {
+    pub(crate) authorities: Arc<dyn ServerCertVerifier>,
+    pub(crate) named: Vec<CertificateDer<'static>>,
+}
+
+impl NamedCertificates {
+    /// Trusts the system's authorities and `named` certificates.
+    pub(crate) fn with_system(named: Vec<CertificateDer<'static>>) -> Result<Self, rustls::Error> {
+        let provider = Arc::new(crypto_provider());
+        let authorities = Arc::new(Verifier::new_with_extra_roots(named.clone(), provider)?);
+        Ok(Self { authorities, named })
+    }
+}
+
+impl ServerCertVerifier for NamedCertificates {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let roots = &self.authorities;
+        match roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // A usual self-signed certificate is also that of a CA. Its dates were checked before that, its name is not.
+            Err(error) if is_ca(&error) && self.named.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
 }
 
 /// Returns whether TLS could not be prepared because the system has no certificate authorities, as in some containers.

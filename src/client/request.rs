@@ -11,7 +11,7 @@ use url::Url;
 use super::base_url::BaseUrl;
 use super::body::{ACCEPTED, BUFFER, Body, Buffers};
 use super::causes::{is_not_http, is_unprocessed};
-use super::certificates::{extra_roots, install_crypto, lacks_authorities};
+use super::certificates::{install_crypto, lacks_authorities, read_certificates, tls_config};
 use super::connection::{classify, speaks_tls};
 use super::error::{Fault, ProxyRefusal, ServiceError, TlsFailure};
 use super::options::ClientOptions;
@@ -92,15 +92,25 @@ impl Http {
             .connect_timeout(timeout)
             .read_timeout(timeout);
         let route = Route::to(base_url)?;
+        let setup_failure = || Failure::new(Kind::Internal, "cannot prepare the connection");
+        // The URL may contain the password of a proxy.
+        let unusable = |error: reqwest::Error| setup_failure().caused_by(error.without_url());
+        let named = options
+            .ca_cert
+            .as_ref()
+            .map(read_certificates)
+            .transpose()?;
         if !base_url.is_https() && !route.may_use_tls() {
             // There may be none, and loading them takes longer than a request to this machine.
             builder = builder.tls_certs_only([]);
+        } else if let Some(named) = named {
+            match tls_config(named, &["h2", "http/1.1"]) {
+                Ok(config) => builder = builder.tls_backend_preconfigured(config),
+                // The builder will find none, too.
+                Err(error) if lacks_authorities(&error) => {}
+                Err(error) => return Err(setup_failure().caused_by(error)),
+            }
         }
-        let setup_failure = |error: reqwest::Error| {
-            // The URL may contain the password of a proxy.
-            Failure::new(Kind::Internal, "cannot prepare the connection")
-                .caused_by(error.without_url())
-        };
         let proxy = match route {
             Route::System => None,
             Route::Direct => {
@@ -109,18 +119,15 @@ impl Http {
             }
             Route::Proxy(proxy) => {
                 let url = proxy.url.as_str();
-                builder = builder.proxy(Proxy::all(url).map_err(setup_failure)?);
+                builder = builder.proxy(Proxy::all(url).map_err(unusable)?);
                 log::info!("using the proxy {} ({})", proxy.address(), proxy.variable);
                 Some(proxy)
             }
         };
-        if options.ca_cert.is_some() {
-            builder = builder.tls_certs_merge(extra_roots(options.ca_cert.as_ref())?);
-        }
         let client = match builder.build() {
             Ok(client) => Some(client),
             Err(error) if lacks_authorities(&error) => None,
-            Err(error) => return Err(setup_failure(error)),
+            Err(error) => return Err(unusable(error)),
         };
         Ok(Self {
             client,

@@ -11,12 +11,12 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-use rustls_platform_verifier::Verifier;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Security, TableAddress};
 use crate::client::certificates::{
-    CertificateFile, crypto_provider, lacks_authorities, no_authorities, read_certificates,
+    CertificateFile, NamedCertificates, crypto_provider, lacks_authorities, no_authorities,
+    read_certificates,
 };
 use crate::error::{Failure, Kind};
 
@@ -32,8 +32,7 @@ pub(super) fn connector(
     let roots = match (address.security, &address.roots) {
         (Security::VerifyFull | Security::VerifyCa, None) => {
             let also = also.map_or_else(|| Ok(Vec::new()), read_certificates)?;
-            let system = Verifier::new_with_extra_roots(also, Arc::clone(&provider));
-            let system = system.map_err(|error| {
+            let system = NamedCertificates::with_system(also).map_err(|error| {
                 if lacks_authorities(&error) {
                     let (message, hint) = no_authorities();
                     return Failure::new(Kind::Usage, message).hint(hint);
@@ -70,11 +69,13 @@ fn only(
         path: path.to_owned(),
         place: "sslrootcert in the address, or PGSSLROOTCERT".to_owned(),
     };
-    for certificate in read_certificates(&file)? {
-        roots.add(certificate).map_err(unprepared)?;
+    let named = read_certificates(&file)?;
+    for certificate in &named {
+        roots.add(certificate.clone()).map_err(unprepared)?;
     }
     let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    Ok(built.build().map_err(unprepared)?)
+    let authorities = built.build().map_err(unprepared)?;
+    Ok(Arc::new(NamedCertificates { authorities, named }))
 }
 
 fn unprepared(error: impl Error + Send + Sync + 'static) -> Failure {

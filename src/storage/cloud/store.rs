@@ -11,7 +11,7 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use object_store::multipart::MultipartStore;
 use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
 use parking_lot::Mutex;
-use reqwest::Certificate;
+use rustls::pki_types::CertificateDer;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
@@ -20,7 +20,7 @@ use super::credentials::{self, set};
 use super::orphans::{Signer, Uploads};
 use super::requests::{Tried, attempt};
 use super::transport::Transport;
-use crate::client::certificates::{extra_roots, lacks_authorities, no_authorities};
+use crate::client::certificates::{lacks_authorities, no_authorities, read_certificates};
 use crate::client::retry::RetryPolicy;
 use crate::client::{BaseUrl, ClientOptions, wait};
 use crate::error::{Failure, Kind};
@@ -58,7 +58,7 @@ pub(crate) struct Cloud(Option<Arc<CloudState>>);
 pub(super) struct CloudState {
     options: ClientOptions,
     /// Trusted in addition to the system's.
-    certificates: Vec<Certificate>,
+    certificates: Vec<CertificateDer<'static>>,
     /// Opened once each, to reuse connections and tokens.
     buckets: Mutex<HashMap<(Provider, String), Bucket>>,
     pub(super) part_slots: Arc<Semaphore>,
@@ -69,7 +69,8 @@ pub(super) struct CloudState {
 impl Cloud {
     /// Connects to buckets as `options` say, and as the variables of each cloud do.
     pub(crate) fn new(options: &ClientOptions) -> Result<Self, Failure> {
-        let certificates = extra_roots(options.ca_cert.as_ref())?;
+        let file = options.ca_cert.as_ref();
+        let certificates = file.map_or_else(|| Ok(Vec::new()), read_certificates)?;
         Ok(Self(Some(Arc::new(CloudState {
             options: options.clone(),
             certificates,

@@ -19,12 +19,13 @@ use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
     HttpResponse, HttpResponseBody, HttpService,
 };
-use reqwest::{Certificate, Client, redirect};
+use reqwest::{Client, redirect};
+use rustls::pki_types::CertificateDer;
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use super::error::StoreError;
 use super::orphans::ObjectUri;
-use crate::client::certificates::{install_crypto, lacks_authorities};
+use crate::client::certificates::{install_crypto, lacks_authorities, tls_config};
 
 /// The size limit of a response that is not data.
 const TEXT_LIMIT: usize = 1 << 20;
@@ -37,7 +38,7 @@ pub(super) struct Transport {
     /// The longest time without receiving or sending a byte.
     pub(super) timeout: Duration,
     /// Trusted in addition to the system's.
-    pub(super) certificates: Vec<Certificate>,
+    pub(super) certificates: Vec<CertificateDer<'static>>,
 }
 
 impl HttpConnector for Transport {
@@ -53,9 +54,15 @@ impl HttpConnector for Transport {
                 .http1_only()
                 .https_only(!allow_http)
                 .connect_timeout(self.timeout)
-                .tls_certs_merge(self.certificates.iter().cloned())
         };
-        let client = match builder().build() {
+        let named = Some(self.certificates.clone()).filter(|named| !named.is_empty());
+        let config = named.and_then(|named| tls_config(named, &["http/1.1"]).ok());
+        let built = match config {
+            Some(config) => builder().tls_backend_preconfigured(config).build(),
+            // If there are no authorities, the builder fails as well.
+            None => builder().build(),
+        };
+        let client = match built {
             // Plain http needs no certificates.
             Err(error) if allow_http && lacks_authorities(&error) => {
                 builder().tls_certs_only([]).build()
