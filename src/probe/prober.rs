@@ -261,8 +261,8 @@ impl Prober {
             self.lost_in_a_row = 0;
             return NoBatches::refused(error).unwrap_or_else(|| NoBatches::Lost(error.to_string()));
         }
-        // If a bad request fails, good ones may still succeed.
-        if !is_bad || matches!(error.fault, Fault::Connection(_)) {
+        // If a bad request fails, good ones may still succeed: some services close the connection instead of an answer.
+        if !is_bad {
             self.count_lost(error);
         }
         NoBatches::Lost(error.to_string())
