@@ -7,7 +7,7 @@ use super::database::{Archive, damaged};
 use super::schema;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType};
 use crate::error::{Failure, Kind};
-use crate::storage::sqlite::{check_pages, check_table};
+use crate::storage::sqlite::{check_indexes, check_pages, check_table};
 
 impl Archive {
     /// Checks the whole archive: pages, indexes, and that the columns users query match the batches as
@@ -15,6 +15,7 @@ impl Archive {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         check_pages(&self.db, &self.path)?;
         check_table(&self.db, &self.path)?;
+        check_indexes(&self.db, &self.path)?;
         self.check_views()?;
         let failure = |error| self.failure(error);
         let names = COLUMNS.map(|column| column.name).join(", ");

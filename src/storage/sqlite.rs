@@ -181,6 +181,24 @@ pub(crate) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Refuses an own index that claims to have only some rows: queries would find too many or too few, and the check of the
+/// pages does not notice.
+pub(crate) fn check_indexes(db: &Connection, path: &Path) -> Result<(), Failure> {
+    let sql = r"SELECT own.name FROM pragma_index_list('batches') AS own JOIN sqlite_schema AS found USING (name)
+        WHERE own.partial AND own.name LIKE 'batches\_%' ESCAPE '\'
+        AND found.sql NOT LIKE '% ON batches (vanished) WHERE vanished IS NOT NULL'";
+    let found: rusqlite::Result<Option<String>> =
+        db.query_row(sql, [], |row| row.get(0)).optional();
+    let Some(name) = found.map_err(|error| read_failure(path, error))? else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{}`: the index `{name}` has only some of the batches",
+        path.display()
+    );
+    Err(Failure::new(Kind::Protocol, message).hint("the database was modified; export it again"))
+}
+
 /// Refuses a `batches` that is not a plain table: a view or a virtual table can return any rows.
 pub(crate) fn check_table(db: &Connection, path: &Path) -> Result<(), Failure> {
     let sql = "SELECT type, coalesce(rootpage, 0) FROM sqlite_schema

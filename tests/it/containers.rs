@@ -141,6 +141,27 @@ fn a_database_with_a_damaged_index_is_refused() {
 }
 
 #[test]
+fn an_index_of_only_some_batches_is_refused() {
+    let export = Exported::new("a.sqlite", &[]);
+    let path = export.path("altered.sqlite");
+    let sql = "PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET sql = sql || ' WHERE warnings' WHERE name = 'batches_by_batch_creation_date'";
+    fs::write(&path, &export.bytes).unwrap();
+    let altered = with_sql(&path, sql);
+    let db = Connection::open(&path).unwrap();
+    let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap();
+    let wrong = count("SELECT count(*) FROM batches WHERE warnings");
+    let right = count("SELECT count(*) FROM batches NOT INDEXED WHERE warnings");
+    assert_ne!(wrong, right, "a query is wrong");
+    let why = "the index `batches_by_batch_creation_date` has only some of the batches";
+    export.assert_refused("index", &altered, why);
+    // One that a user has added is no lie.
+    fs::write(&path, &export.bytes).unwrap();
+    let sql = "CREATE INDEX with_warnings ON batches (crop_type) WHERE warnings";
+    export.assert_equal(&with_sql(&path, sql));
+}
+
+#[test]
 fn batches_must_be_a_plain_table() {
     let export = Exported::new("a.sqlite", &[]);
     let path = export.path("altered.sqlite");

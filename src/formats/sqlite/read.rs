@@ -10,7 +10,7 @@ use crate::batch::{COLUMNS, FieldType, PlainRow, column_bits, find_column};
 use crate::error::{self, Failure};
 use crate::formats::record::{EXTRA, FileInfo, ReadError, Record, RecordHandler, RecordPlace};
 use crate::storage::sqlite::{
-    check_pages, check_table, connect, damage, is_damage_error, read_failure,
+    check_indexes, check_pages, check_table, connect, damage, is_damage_error, read_failure,
 };
 
 /// The page cache of SQLite: negative, so in KiB.
@@ -81,6 +81,7 @@ fn open(path: &Path) -> Result<(Connection, Vec<usize>, Vec<String>), Failure> {
     db.pragma_update(None, "cache_size", CACHE)
         .map_err(failure)?;
     check_table(&db, path)?;
+    check_indexes(&db, path)?;
     let (mut columns, mut unknown) = (Vec::new(), Vec::new());
     for name in column_names(&db).map_err(failure)? {
         match find_column(&name) {
