@@ -143,8 +143,11 @@ impl Expected {
         let has_bytes = !is_measured || claim.same_bytes.is_some();
         let in_lake = files.as_ref().and_then(|files| files.contradiction.clone());
         let contradiction = self.contradiction().or(in_lake);
-        let columns = scan.columns.unwrap_or(scope.columns);
-        let more = columns_of_bits(columns & !scope.columns);
+        // With `--fields`, other columns do not count.
+        let is_partial = file.fields.is_some();
+        let columns = scan.columns.filter(|_| !is_partial);
+        let more = columns_of_bits(columns.unwrap_or(scope.columns) & !scope.columns);
+        let foreign = if is_partial { &[] } else { scan.foreign() };
         let fewer = scan.lacking(scope);
         let unknown_fields = claim.compare_unknown_fields(scan);
         let same_digest = match &claim.digest {
@@ -158,7 +161,7 @@ impl Expected {
         let equal = same_digest
             && more.is_empty()
             && fewer.is_empty()
-            && scan.foreign().is_empty()
+            && foreign.is_empty()
             && unknown_fields != UnknownFields::Different
             && !(claim.is_listed && claim.same_bytes == Some(false))
             && files.as_ref().is_none_or(LakeFiles::is_equal)
@@ -173,7 +176,7 @@ impl Expected {
             contradiction,
             more,
             fewer,
-            foreign: scan.foreign().to_vec(),
+            foreign: foreign.to_vec(),
             unknown_fields,
             files,
             version: self.manifest.digest_version,

@@ -224,7 +224,11 @@ impl VerifyReport {
         let manifest = self.manifest.as_ref();
         let unknown = manifest.map_or(self.unknown_fields, |manifest| manifest.unknown_fields);
         if [unknown, self.unknown_fields].contains(&UnknownFields::NotCompared) {
-            terminal::note("unknown fields were not compared: only one side keeps them");
+            terminal::note(if self.is_partial {
+                "unknown fields were not compared: `--fields` asks for others"
+            } else {
+                "unknown fields were not compared: only one side keeps them"
+            });
         }
         let is_alone = self.other.is_none() && manifest.is_none();
         if !self.this.foreign.is_empty() && (self.is_partial || is_alone) {

@@ -273,6 +273,25 @@ fn each_file_of_a_lake_matches_its_manifest() {
 }
 
 #[test]
+fn other_fields_do_not_count_if_those_of_the_manifest_are_named() {
+    let server = Server::start(&["--batches", "20"]);
+    let folder = Folder::new();
+    let whole = folder.export(&server, "whole.csv", &[]);
+    folder.export(&server, "some.csv", &["--fields", "crop_type,batch_id"]);
+    let manifest = folder.at("some.csv.manifest");
+    let fields = ["--fields", "batch_id,crop_type"];
+    let with_fields =
+        |path: &str| verify(&[&[path, "--manifest", &manifest], &fields[..]].concat());
+    assert_equal(&with_fields(&whole), "the same fields");
+    let ended = verify(&[&whole, "--manifest", &manifest]).expect(7);
+    assert!(ended.stderr.contains("it has more fields"), "{ended:?}");
+    let text = fs::read_to_string(&whole).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let fewer = folder.write("fewer.csv", lines[..20].concat());
+    with_fields(&fewer).expect(7);
+}
+
+#[test]
 fn the_service_gets_the_request_of_the_manifest() {
     let server = Server::start(&["--page-size", "20"]);
     let folder = Folder::new();
