@@ -196,7 +196,7 @@ impl Problem {
             Self::NoSuchDay(year, month, days) => {
                 Some(format!("{year:04}-{month:02} has {days} days"))
             }
-            Self::OutOfRange => Some("the year must be from 0001 to 9999".to_owned()),
+            Self::OutOfRange => Some("the year must be from 0000 to 9999".to_owned()),
             Self::Misspelt(_) | Self::NoPeriod(_) | Self::Unknown => None,
         }
     }
