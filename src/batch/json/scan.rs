@@ -70,16 +70,15 @@ impl BatchScanner {
             // One call per column, so that the compiler knows names, lengths and types.
             macro_rules! columns {
                 ($($column:literal)*) => {
-                    $({
-                        let Some(length) = field::<$column>(&bytes[position..], true, &mut has_escapes) else {
-                            break 'usual;
-                        };
-                        let start = position + Opening::<$column>::LENGTH;
-                        position = start + length;
-                        #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
-                        {
-                            spans[$column] = (start as u16, position as u16);
-                        }
+                    $(let rest = &bytes[position..];
+                    let Some(length) = field::<$column>(rest, true, &mut has_escapes) else {
+                        break 'usual;
+                    };
+                    let start = position + Opening::<$column>::LENGTH;
+                    position = start + length;
+                    #[allow(clippy::cast_possible_truncation, reason = "the text is short enough")]
+                    {
+                        spans[$column] = (start as u16, position as u16);
                     })*
                     const { assert!([$($column),*].len() == COLUMNS.len()) };
                 };
@@ -368,21 +367,16 @@ impl<'a> Reader<'a> {
     ) -> Option<Found> {
         loop {
             let is_first = self.position == 0;
-            let before = if is_first { b'{' } else { b',' };
-            if self.rest().first() == Some(&before) {
-                self.position += 1;
-            } else {
-                let byte = self.token()?;
-                self.position += 1;
-                if byte == b'}' && !is_first {
-                    return self.found();
-                }
-                if byte != before {
-                    return None;
-                }
+            let byte = self.token()?;
+            self.position += 1;
+            match byte {
+                b',' if !is_first => {}
+                b'{' if is_first => {}
+                b'}' if !is_first => return self.found(),
+                _ => return None,
             }
-            let shift = self.shift;
             self.token()?;
+            let shift = self.shift;
             let (column, name, value_start) = self.field()?;
             each(column, name, value_start..self.position, self.shift > shift);
         }
