@@ -236,7 +236,22 @@ impl Line<'_> {
         }
     }
 
+    /// Returns a flag that took another flag for its value.
+    fn flag_without_value(&self) -> Option<&str> {
+        let takes_any = |word: &str| {
+            let flag = self.flag(word).filter(|_| !word.contains('='));
+            flag.is_some_and(Arg::is_allow_hyphen_values_set)
+        };
+        let mut pairs = self.args.windows(2);
+        let pair = pairs.find(|pair| takes_any(pair[0]) && self.flag(pair[1]).is_some())?;
+        Some(pair[0])
+    }
+
     fn unknown_word(&self, word: &str) -> Failure {
+        if let Some(flag) = self.flag_without_value() {
+            let hint = "another flag follows it; a variable between them may be empty";
+            return Failure::usage(format!("`{flag}` needs a value"), hint);
+        }
         let message = match self.quoted_word(word) {
             Some(word) => format!("unexpected argument {word}"),
             None => "unexpected argument (not shown: it may contain a secret)".to_owned(),
@@ -591,6 +606,16 @@ mod tests {
                 &["export", "--api"],
                 "`--api` needs a value",
                 "available values: auto, v1, v2",
+            ),
+            (
+                &["export", "--start", "--end", "2026-05"],
+                "`--start` needs a value",
+                "another flag follows it; a variable between them may be empty",
+            ),
+            (
+                &["export", "--end", "-o", "a.csv"],
+                "`--end` needs a value",
+                "another flag follows it; a variable between them may be empty",
             ),
             (
                 &["report", "--title", "-x"],
