@@ -52,6 +52,8 @@ pub(crate) struct Readings {
     /// A cursor with dates leads to the first page.
     pub(crate) starts_anew: bool,
     pub(crate) accepts_any_cursor: bool,
+    /// The connection is closed in answer to an invalid cursor.
+    pub(crate) hangs_up: bool,
     pub(crate) accepts_any_token: bool,
     /// Only the token issued last is accepted.
     pub(crate) revokes_tokens: bool,
@@ -85,6 +87,7 @@ impl Default for Readings {
             stateless: false,
             starts_anew: false,
             accepts_any_cursor: false,
+            hangs_up: false,
             accepts_any_token: false,
             revokes_tokens: false,
             token_uses: usize::MAX,
@@ -284,6 +287,7 @@ impl Readings {
                 Some(_) if self.starts_anew && has_dates => 0,
                 Some(place) => place,
                 None if self.accepts_any_cursor => 0,
+                None if self.hangs_up => return Answer::raw("").reset(),
                 None => return refused(400),
             };
             let mut used = used.lock().unwrap();

@@ -306,6 +306,23 @@ fn headers_and_bodies_are_reported() {
 }
 
 #[test]
+fn a_connection_closed_after_a_bad_request_leaves_only_that_question_open() {
+    let probe = |hangs_up| {
+        let service = Readings {
+            hangs_up,
+            ..Readings::default()
+        };
+        Probe::at(service.start().address, "hunter2", &["--retries", "1"])
+    };
+    let (usual, closed) = (probe(false), probe(true));
+    assert_eq!(closed.ended.code, Some(0), "{:?}", closed.ended);
+    let mut open = closed.open();
+    open.retain(|id| *id != "bad_next_token");
+    assert_eq!(open.len() + 1, closed.open().len(), "{:?}", closed.open());
+    assert_eq!(open, usual.open());
+}
+
+#[test]
 fn a_service_that_stops_leaves_the_remaining_questions_open() {
     let service = Readings {
         max_requests: STEPS + 10,

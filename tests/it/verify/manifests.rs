@@ -273,6 +273,25 @@ fn each_file_of_a_lake_matches_its_manifest() {
 }
 
 #[test]
+fn the_note_about_unknown_fields_says_why_they_were_not_compared() {
+    let server = Server::start(&["--batches", "3", "--fault", "unknown-fields"]);
+    let folder = Folder::new();
+    let json = folder.export(&server, "a.ndjson", &[]);
+    let csv = folder.export(&server, "a.csv", &[]);
+    for (args, why) in [
+        (
+            &[&*json, "--against", &json, "--fields", "batch_id"][..],
+            "`--fields` asks for others",
+        ),
+        (&[&*json, "--against", &csv], "only one side keeps them"),
+    ] {
+        let ended = verify(args).expect(0);
+        let note = format!("unknown fields were not compared: {why}");
+        assert!(ended.stderr.contains(&note), "{ended:?}");
+    }
+}
+
+#[test]
 fn other_fields_do_not_count_if_those_of_the_manifest_are_named() {
     let server = Server::start(&["--batches", "20"]);
     let folder = Folder::new();
