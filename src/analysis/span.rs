@@ -8,7 +8,7 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
 /// The span for which all batches are known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct KnownSpan {
     pub(crate) zone: Zone,
     /// In seconds since 1970, like the other times.
@@ -67,7 +67,7 @@ impl KnownSpan {
             Step::Week | Step::Month => (DAY, "days"),
         };
         // A day has 23 or 25 hours if the clock changes, so hours are not those on the wall.
-        let zone = self.zone;
+        let zone = &self.zone;
         let (first, next) = match unit {
             HOUR => (zone.instant(first), zone.instant(next)),
             _ => (first, next),
@@ -194,10 +194,9 @@ mod tests {
             ),
         ] {
             let made = second(made);
-            let zone = Zone::parse(zone).expect(zone);
-            let span = KnownSpan::new(&all, &all, made, zone);
+            let span = KnownSpan::new(&all, &all, made, Zone::parse(zone).expect(zone));
             let today = Step::Day.period(span.made());
-            assert_eq!(span.share(today).as_deref(), Some(expected), "{zone:?}");
+            assert_eq!(span.share(today).as_deref(), Some(expected), "{zone}");
         }
     }
 

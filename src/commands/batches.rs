@@ -42,12 +42,12 @@ impl BatchRequest {
         let clock = Clock::new(zone);
         let conditions = args.conditions.iter();
         Ok(Self {
-            range: range(&args.range, clock)?,
+            range: range(&args.range, &clock)?,
             conditions: conditions
-                .map(|text| Condition::parse(text, clock))
+                .map(|text| Condition::parse(text, &clock))
                 .collect::<Result<_, _>>()?,
             now: clock.now,
-            zone,
+            zone: clock.zone,
             args: args.clone(),
             progress: source.progress,
             is_sandbox: source.service.sandbox,
@@ -150,7 +150,7 @@ impl BatchRequest {
 }
 
 /// Returns the range that `--start` and `--end`, or `--period` ask for.
-pub(super) fn range(args: &RangeArgs, clock: Clock) -> Result<Range, Failure> {
+pub(super) fn range(args: &RangeArgs, clock: &Clock) -> Result<Range, Failure> {
     match &args.period {
         Some(period) => Range::parse_period(period, clock),
         None => Range::parse(args.start.as_deref(), args.end.as_deref(), clock),

@@ -25,7 +25,7 @@ use crate::storage::{Compression, Location};
 use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
-    let zone = context.settings()?.time_zone.value;
+    let zone = context.settings()?.time_zone.value.clone();
     let request = BatchRequest::new(&args.selection, &args.source, zone)?;
     if args.title.trim().is_empty() {
         let hint = "give a title, or leave out `--title` to use \"Tray scans\"";
@@ -130,7 +130,7 @@ async fn write_report(
     let mut output = storage.create(location, Compression::None, args.no_clobber)?;
     let range = &request.range;
     let available = source.available_range()?;
-    let span = KnownSpan::new(range, &available, created, settings.time_zone.value);
+    let span = KnownSpan::new(range, &available, created, settings.time_zone.value.clone());
     let mut data = ReportData::new(args.step, span, args.emails);
     let left_behind = || location.left_behind(&storage);
     let received = request.receive(&source, &mut data, "report", left_behind);

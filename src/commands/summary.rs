@@ -21,7 +21,7 @@ use crate::terminal;
 use crate::text;
 
 pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
-    let zone = context.settings()?.time_zone.value;
+    let zone = context.settings()?.time_zone.value.clone();
     let request = BatchRequest::new(&args.selection, &args.source, zone)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
@@ -106,8 +106,8 @@ async fn summarise(
         SummaryFormat::Table => {}
     }
     let now = request.now.timestamp();
-    let zone = context.settings()?.time_zone.value;
-    let mut data = SummaryData::new(args.by.clone(), now, zone, !args.fail_on.is_empty());
+    let zone = &context.settings()?.time_zone.value;
+    let mut data = SummaryData::new(args.by.clone(), now, zone.clone(), !args.fail_on.is_empty());
     let left_behind = || destination.place.left_behind(&storage);
     let received = request.receive(&source, &mut data, "summary", left_behind);
     let received = received.await?;
@@ -129,7 +129,7 @@ async fn summarise(
         SummaryFormat::Table => {
             let range = source.limited(&request.range)?;
             let available = source.available_range()?;
-            let span = KnownSpan::new(&range, &available, now, zone);
+            let span = KnownSpan::new(&range, &available, now, zone.clone());
             let width = terminal::terminal_width().filter(|_| is_stdout);
             let color = is_stdout && terminal::color_on_stdout();
             summary::table(&sums, newest, &range, &span, width, color)

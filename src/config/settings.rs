@@ -140,7 +140,7 @@ impl Settings {
                 origin: setting.origin,
             }),
             allow_http: layers.pick("allow_http", |profile| profile.allow_http, false),
-            time_zone: layers.pick("time_zone", |profile| profile.time_zone, Zone::UTC),
+            time_zone: layers.pick("time_zone", |profile| profile.time_zone.clone(), Zone::UTC),
             config,
             profile: chosen.name,
             other_profiles: chosen.others,

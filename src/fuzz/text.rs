@@ -41,22 +41,22 @@ pub fn date(data: &[u8]) {
     for zone in ["UTC", "America/Sao_Paulo", "Pacific/Apia"] {
         let clock = clock_in(zone);
         for word in [first, second] {
-            match date::parse(word, clock) {
+            match date::parse(word, &clock) {
                 Ok(Bound::Second(second)) => {
-                    let again = date::parse(&written(second.timestamp()), clock);
+                    let again = date::parse(&written(second.timestamp()), &clock);
                     assert_eq!(again, Ok(Bound::Second(second)));
                 }
                 Ok(Bound::Period { first, past }) => {
                     assert!(first <= past && (first < past || zone != "UTC"));
                     assert_eq!(
-                        date::parse_period(word, clock),
+                        date::parse_period(word, &clock),
                         Ok(Bound::Period { first, past })
                     );
                 }
-                Err(_) => assert!(date::parse_period(word, clock).is_err()),
+                Err(_) => assert!(date::parse_period(word, &clock).is_err()),
             }
         }
-        if let Ok(range) = Range::parse(Some(first), Some(second), clock) {
+        if let Ok(range) = Range::parse(Some(first), Some(second), &clock) {
             let (start, end) = (range.start.expect("a start"), range.end.expect("an end"));
             assert!(start <= end && written(end).len() == "2026-05-01T06:00:00Z".len());
             assert_eq!(written(start).len(), written(end).len());
@@ -90,7 +90,7 @@ pub fn condition(data: &[u8]) {
         return;
     };
     let (expression, object) = text.split_once('\n').unwrap_or((text, ""));
-    let Ok(condition) = Condition::parse(expression, clock()) else {
+    let Ok(condition) = Condition::parse(expression, &clock()) else {
         return;
     };
     let default = r#"{"batch_id":"a","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00.5Z","crop_type":"Tomato","number_of_images":12,"avg_germination_rate":"87.50","warnings":true}"#;

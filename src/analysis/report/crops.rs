@@ -98,7 +98,7 @@ fn row(data: &ReportData, crop: &CropJudgement<'_>, steps: &[Period]) -> NewestR
     let variation_limit = crop.target;
     let variation_limit = variation_limit.and_then(|target| target.coefficient_of_variation_max);
     let last = crop.last.and_then(|(_, figures)| figures.last.as_ref());
-    let last = last.map(|last| data.zone.local(last.second));
+    let last = last.map(|last| data.span.zone.local(last.second));
     NewestRow {
         name: crop_name(crop.name),
         is_unknown: crop.name.is_empty(),

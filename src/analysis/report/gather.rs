@@ -9,13 +9,12 @@ use crate::analysis::KnownSpan;
 use crate::analysis::judgement::History;
 use crate::analysis::statistics::{Decimal, ExactValue, Measurements, Step};
 use crate::batch::digest::SetDigest;
-use crate::batch::{Batch, COLUMNS, CROP_TYPE, Zone};
+use crate::batch::{Batch, COLUMNS, CROP_TYPE};
 use crate::error::Failure;
 use crate::pipeline::Sink;
 
-/// The data of a report. All times are those of the clock on the wall in `zone`.
+/// The data of a report. All times are those of the clock on the wall in the time zone of `span`.
 pub(crate) struct ReportData {
-    pub(super) zone: Zone,
     pub(super) span: KnownSpan,
     pub(crate) history: History,
     /// By the place of the crop in the history.
@@ -36,8 +35,6 @@ impl ReportData {
     pub(crate) fn new(step: Step, span: KnownSpan, has_emails: bool) -> Self {
         let columns: Vec<usize> = (0..COLUMNS.len()).collect();
         Self {
-            zone: span.zone,
-            span,
             history: History::new(step, span.made()),
             losses: Vec::new(),
             recent: RecentBatches::new(step, span.made(), has_emails),
@@ -46,6 +43,7 @@ impl ReportData {
             unmeasured: 0,
             rated: 0,
             digest: SetDigest::new(&columns),
+            span,
         }
     }
 
@@ -85,7 +83,7 @@ impl Sink for ReportData {
         self.digest.add(batch);
         let measurements = Measurements::of(batch);
         let mut numbers = BatchNumbers::of(batch, &measurements);
-        numbers.created = numbers.created.map(|second| self.zone.local(second));
+        numbers.created = numbers.created.map(|second| self.span.zone.local(second));
         let crop = batch.typed(CROP_TYPE).unwrap_or_default();
         let crop = crop.as_ref();
         let place = self.history.add(crop, numbers.created, &measurements);

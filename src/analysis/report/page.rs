@@ -166,7 +166,7 @@ fn range_words(data: &ReportData, info: &ReportInfo) -> String {
         end,
         excludes_end,
     } = info.range;
-    let end = end.map(|end| data.zone.local(end));
+    let end = end.map(|end| data.span.zone.local(end));
     // A range of whole days is named by its days, and any other one by its times.
     let is_days = end.is_none_or(|end| excludes_end && end % DAY == 0);
     let moment = |local: i64| {
@@ -176,7 +176,7 @@ fn range_words(data: &ReportData, info: &ReportInfo) -> String {
             minute(local)
         }
     };
-    let start = start.map(|start| moment(data.zone.local(start)));
+    let start = start.map(|start| moment(data.span.zone.local(start)));
     let end = end.map(|end| moment(end - i64::from(is_days) * DAY));
     match (start, end) {
         (None, None) => "all dates".to_owned(),
@@ -231,7 +231,7 @@ fn freshness(data: &ReportData) -> String {
 
 /// Returns how times are meant.
 fn zone(data: &ReportData) -> String {
-    let zone = data.zone.name();
+    let zone = data.span.zone.name();
     match data.history.step {
         Step::Day => format!("Days are those of {zone}."),
         Step::Week => {
@@ -242,7 +242,7 @@ fn zone(data: &ReportData) -> String {
 }
 
 fn facts(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {
-    let generated = format!("{} {}", minute(data.span.made()), data.zone.name());
+    let generated = format!("{} {}", minute(data.span.made()), data.span.zone.name());
     let mut rows = vec![
         ("Profile", info.profile.clone().unwrap_or_default()),
         ("Range", range_words(data, info)),
@@ -281,6 +281,6 @@ fn colophon(data: &ReportData, info: &ReportInfo) -> String {
         interface.unwrap_or_default(),
         range_words(data, info),
         minute(data.span.made()),
-        data.zone.name()
+        data.span.zone.name()
     )
 }

@@ -70,7 +70,7 @@ impl CropFigures {
     }
 
     pub(crate) fn finish(self) -> CropSummary {
-        let (targets, zone) = (Targets::default(), self.span.zone);
+        let (targets, zone) = (Targets::default(), &self.span.zone);
         let newest = self.history.judge(&targets);
         let mut total = Figures::default();
         let mut rows: Vec<(KeyPart, CropRow)> = Vec::new();
@@ -132,7 +132,7 @@ fn distinct_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{start}… #{:016x}", xxh3_64(name.as_bytes())))
 }
 
-fn row(figures: &Figures, judged: Option<&CropJudgement<'_>>, zone: Zone) -> CropRow {
+fn row(figures: &Figures, judged: Option<&CropJudgement<'_>>, zone: &Zone) -> CropRow {
     let usable = figures.usable_rate.distribution.quartiles();
     let [usable_rate_low, usable_rate, usable_rate_high] =
         [0, 1, 2].map(|index| rounded(usable.map(|quartiles| quartiles[index])));

@@ -100,7 +100,7 @@ pub(crate) fn json(
     grouped: &GroupedFigures,
     newest: Option<&NewestStep<'_>>,
     range: &Range,
-    zone: Zone,
+    zone: &Zone,
 ) -> String {
     let [first, last] = span(&grouped.total.figures);
     let by: Vec<&str> = grouped.by.iter().map(|by| by.name()).collect();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::batch::range::written;
-use chrono_tz::TZ_VARIANTS;
 use proptest::prelude::*;
+use proptest::sample;
 
 fn at(moment: &str) -> DateTime<Utc> {
     moment.parse().expect(moment)
@@ -20,20 +20,20 @@ fn now() -> Clock {
 }
 
 fn start(word: &str) -> Result<String, Problem> {
-    parse(word, now()).map(|bound| match bound {
+    parse(word, &now()).map(|bound| match bound {
         Bound::Second(second) | Bound::Period { first: second, .. } => written(second.timestamp()),
     })
 }
 
 /// Returns the first second of a period, and the first one after it.
-fn bounds(word: &str, clock: Clock) -> (i64, i64) {
+fn bounds(word: &str, clock: &Clock) -> (i64, i64) {
     match parse_period(word, clock) {
         Ok(Bound::Period { first, past }) => (first.timestamp(), past.timestamp()),
         other => panic!("{word}: {other:?}"),
     }
 }
 
-fn period(word: &str, clock: Clock) -> (String, String) {
+fn period(word: &str, clock: &Clock) -> (String, String) {
     let (first, past) = bounds(word, clock);
     (written(first), written(past))
 }
@@ -87,7 +87,7 @@ fn a_period_goes_up_to_the_first_second_after_it() {
     ] {
         let midnight = |day: &str| format!("{day}T00:00:00Z");
         let expected = (midnight(first), midnight(past));
-        assert_eq!(period(word, now()), expected, "{word}");
+        assert_eq!(period(word, &now()), expected, "{word}");
     }
 }
 
@@ -99,50 +99,50 @@ fn periods_begin_at_midnight_of_the_zone() {
     for (word, clock, first, past) in [
         (
             "today",
-            new_york,
+            &new_york,
             "2026-03-08T05:00:00Z",
             "2026-03-09T04:00:00Z",
         ),
         (
             "yesterday",
-            new_york,
+            &new_york,
             "2026-03-07T05:00:00Z",
             "2026-03-08T05:00:00Z",
         ),
         (
             "this-week",
-            new_york,
+            &new_york,
             "2026-03-02T05:00:00Z",
             "2026-03-09T04:00:00Z",
         ),
         (
             "2026-W10",
-            new_york,
+            &new_york,
             "2026-03-02T05:00:00Z",
             "2026-03-09T04:00:00Z",
         ),
         (
             "2026-03",
-            new_york,
+            &new_york,
             "2026-03-01T05:00:00Z",
             "2026-04-01T04:00:00Z",
         ),
         (
             "2026-Q1",
-            new_york,
+            &new_york,
             "2026-01-01T05:00:00Z",
             "2026-04-01T04:00:00Z",
         ),
         (
             "2026",
-            new_york,
+            &new_york,
             "2026-01-01T05:00:00Z",
             "2027-01-01T05:00:00Z",
         ),
         // Already the new year there.
         (
             "this-year",
-            kathmandu,
+            &kathmandu,
             "2025-12-31T18:15:00Z",
             "2026-12-31T18:15:00Z",
         ),
@@ -152,7 +152,7 @@ fn periods_begin_at_midnight_of_the_zone() {
     }
     // Ages are exact.
     let exact = Bound::Second(at("2026-03-08T02:00:00Z"));
-    assert_eq!(parse("1d", new_york), Ok(exact));
+    assert_eq!(parse("1d", &new_york), Ok(exact));
 }
 
 #[test]
@@ -162,19 +162,19 @@ fn days_that_the_zone_cuts_short_or_skips() {
         "2018-11-04T03:00:00Z".to_owned(),
         "2018-11-05T02:00:00Z".to_owned(),
     );
-    assert_eq!(period("2018-11-04", sao_paulo), expected);
-    assert_eq!(period("yesterday", sao_paulo), expected);
+    assert_eq!(period("2018-11-04", &sao_paulo), expected);
+    assert_eq!(period("yesterday", &sao_paulo), expected);
     // 30 December 2011 does not exist in Apia. Its range is empty, and the day before the 31st is the 29th.
     let apia = clock("2011-12-30T12:00:00Z", "Pacific/Apia");
     let skipped = "2011-12-30T10:00:00Z".to_owned();
     assert_eq!(
-        period("2011-12-30", apia),
+        period("2011-12-30", &apia),
         (skipped.clone(), skipped.clone())
     );
     let expected = (skipped.clone(), "2011-12-31T10:00:00Z".to_owned());
-    assert_eq!(period("today", apia), expected);
+    assert_eq!(period("today", &apia), expected);
     let expected = ("2011-12-29T10:00:00Z".to_owned(), skipped);
-    assert_eq!(period("yesterday", apia), expected);
+    assert_eq!(period("yesterday", &apia), expected);
 }
 
 #[test]
@@ -296,9 +296,9 @@ fn a_time_or_an_age_is_not_a_period() {
         ("2026-05-01T06:00:00", NotPeriod::Time),
     ] {
         let expected = Err(Problem::NoPeriod(problem));
-        assert_eq!(parse_period(word, now()), expected, "{word}");
+        assert_eq!(parse_period(word, &now()), expected, "{word}");
     }
-    assert_eq!(parse_period("soon", now()), Err(Problem::Unknown));
+    assert_eq!(parse_period("soon", &now()), Err(Problem::Unknown));
 }
 
 /// Each word of a period, and that of the period after it.
@@ -331,24 +331,24 @@ const CURRENT: [(&str, &str); 5] = [
 ];
 
 /// Checks that the periods around an instant neither overlap nor leave a gap, and that one of each length contains it.
-fn check_tiles(zone: Zone, second: i64) {
+fn check_tiles(zone: &Zone, second: i64) {
     let moment = |second| DateTime::from_timestamp(second, 0).expect("a date");
     let clock = Clock {
         now: moment(second),
-        zone,
+        zone: zone.clone(),
     };
     let told = || format!("{} at {}", zone.name(), written(second));
     let day = moment(zone.local(second)).date_naive();
     // Just after midnight the clock may be put back, and show the end of the day before once more.
     let shown_again = zone.instant(zone.local(second)) < second;
     for ((word, next), (this, last)) in neighbours(day).iter().zip(CURRENT) {
-        let ((first, past), after) = (bounds(word, clock), bounds(next, clock));
+        let ((first, past), after) = (bounds(word, &clock), bounds(next, &clock));
         assert_eq!(past, after.0, "{word}, {next}, {}", told());
         let contains = (first..past).contains(&second);
         let in_next = shown_again && (after.0..after.1).contains(&second);
         assert!(contains || in_next, "{word}, {}", told());
-        assert_eq!(bounds(this, clock), (first, past), "{this}, {}", told());
-        let before = bounds(last, clock);
+        assert_eq!(bounds(this, &clock), (first, past), "{this}, {}", told());
+        let before = bounds(last, &clock);
         assert!(before.0 < before.1, "{last}, {}", told());
         assert_eq!(before.1, first, "{last}, {}", told());
     }
@@ -377,20 +377,20 @@ fn periods_tile_around_odd_days() {
         let zone = Zone::parse(zone).expect(zone);
         let second = at(moment).timestamp();
         for nearby in (second - 2 * 86_400..second + 2 * 86_400).step_by(599) {
-            check_tiles(zone, nearby);
+            check_tiles(&zone, nearby);
         }
-        check_tiles(zone, second - 1);
-        check_tiles(zone, second);
+        check_tiles(&zone, second - 1);
+        check_tiles(&zone, second);
     }
 }
 
 proptest! {
     #[test]
     fn periods_tile_in_every_zone(
-        index in 0..TZ_VARIANTS.len(),
+        zone in sample::select(Zone::names().collect::<Vec<_>>()),
         second in at("1850-01-01T00:00:00Z").timestamp()..at("2110-01-01T00:00:00Z").timestamp(),
     ) {
-        check_tiles(Zone::parse(TZ_VARIANTS[index].name()).expect("a zone"), second);
+        check_tiles(&Zone::parse(zone).expect("a zone"), second);
     }
 
     #[test]
@@ -403,12 +403,12 @@ proptest! {
         word: String,
         digits in "[0-9a-zA-Z:+. -]{0,25}",
         year in "[0-9]{4}-?[WwQq]?[0-9]{0,3}",
-        index in 0..TZ_VARIANTS.len(),
+        zone in sample::select(Zone::names().collect::<Vec<_>>()),
     ) {
-        let clock = clock("2026-05-31T12:30:15Z", TZ_VARIANTS[index].name());
+        let clock = clock("2026-05-31T12:30:15Z", zone);
         for word in [word, digits, year] {
-            let _ = parse(&word, clock);
-            let _ = parse_period(&word, clock);
+            let _ = parse(&word, &clock);
+            let _ = parse_period(&word, &clock);
         }
     }
 }

@@ -88,7 +88,7 @@ mod tests {
     use crate::batch::sample;
 
     fn described(condition: &str, crops: &[&str]) -> Vec<String> {
-        let condition = Condition::parse(condition, Clock::new(Zone::default()));
+        let condition = Condition::parse(condition, &Clock::new(Zone::default()));
         let mut lookalikes = Lookalikes::new(&[condition.expect("a condition")]);
         for crop in crops {
             lookalikes.add(&sample(&[("crop_type", crop)]));

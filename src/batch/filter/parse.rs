@@ -16,7 +16,7 @@ const ESCAPED: &str = ",\\=!<>~ ";
 
 impl Condition {
     /// Parses a condition; dates refer to `clock`.
-    pub(crate) fn parse(expression: &str, clock: Clock) -> Result<Self, Failure> {
+    pub(crate) fn parse(expression: &str, clock: &Clock) -> Result<Self, Failure> {
         let refuse = |mistake: Failure| {
             let shown = mistakes::flag(&one_line(expression));
             let message = format!("{shown}: {mistake}");
@@ -71,7 +71,7 @@ impl Condition {
     }
 }
 
-fn read_test(operator: Operator, spelling: &Spelling<'_>, clock: Clock) -> Result<Test, Failure> {
+fn read_test(operator: Operator, spelling: &Spelling<'_>, clock: &Clock) -> Result<Test, Failure> {
     let one = |value: &str| read_value(value, spelling, clock);
     let any = || -> Result<WantedList, Failure> {
         let values = split(spelling)?;
@@ -90,7 +90,7 @@ fn read_test(operator: Operator, spelling: &Spelling<'_>, clock: Clock) -> Resul
 }
 
 /// Reads one value by the type of the field.
-fn read_value(value: &str, spelling: &Spelling<'_>, clock: Clock) -> Result<Wanted, Failure> {
+fn read_value(value: &str, spelling: &Spelling<'_>, clock: &Clock) -> Result<Wanted, Failure> {
     match COLUMNS[spelling.column].kind {
         FieldType::Boolean if spelling.is_list() && !matches!(value, "true" | "false") => {
             Err(spelling.no_boolean())

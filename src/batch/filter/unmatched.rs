@@ -332,7 +332,7 @@ mod tests {
     fn told(written: &[&str], field: &str, values: &[&str]) -> String {
         let conditions: Vec<Condition> = written
             .iter()
-            .map(|text| Condition::parse(text, Clock::new(Zone::UTC)).expect(text))
+            .map(|text| Condition::parse(text, &Clock::new(Zone::UTC)).expect(text))
             .collect();
         let mut unmatched = Unmatched::new(&conditions).expect("conditions");
         for value in values {
@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     fn the_conditions_share_the_effort() {
-        let parse = |text| Condition::parse(text, Clock::new(Zone::UTC)).expect("a condition");
+        let parse = |text| Condition::parse(text, &Clock::new(Zone::UTC)).expect("a condition");
         let conditions = ["crop_type=Leak", "batch_name=Tray"].map(parse);
         let mut unmatched = Unmatched::new(&conditions).expect("conditions");
         unmatched.effort = 1;
@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn many_values_take_little_memory() {
         let clock = Clock::new(Zone::UTC);
-        let condition = Condition::parse("batch_name=Tray 77777", clock).expect("a condition");
+        let condition = Condition::parse("batch_name=Tray 77777", &clock).expect("a condition");
         let mut unmatched = Unmatched::new(&[condition]).expect("a condition");
         for number in 0..5000 {
             unmatched.add(&sample(&[("batch_name", &format!("\"tray {number}\""))]));

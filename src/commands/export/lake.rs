@@ -212,7 +212,7 @@ fn mismatch(
     let fields = fields.map(|&column| COLUMNS[column].name);
     let format = request.destination.format.name();
     let conditions: Option<Vec<Condition>> = manifest.clock().and_then(|clock| {
-        let parse = |text: &String| Condition::parse(text, clock).ok();
+        let parse = |text: &String| Condition::parse(text, &clock).ok();
         earlier.conditions.iter().map(parse).collect()
     });
     let has_open_end = state.has_open_end && range.end.is_none();

@@ -53,7 +53,7 @@ use crate::storage::{Compression, Location, Storage, temp_file};
 use crate::terminal;
 
 pub(super) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
-    let request = ExportRequest::new(args, context.settings()?.time_zone.value)?;
+    let request = ExportRequest::new(args, context.settings()?.time_zone.value.clone())?;
     let named = [
         ("-o", args.output.output.as_deref()),
         ("--manifest", request.destination.manifest.as_deref()),
@@ -233,13 +233,13 @@ impl OpenOutputs {
         let (destination, storage) = (&request.destination, &context.storage);
         let options = writer_options(args, request, source, &info)?;
         let format = destination.format;
-        let (now, zone) = (request.batches.now.timestamp(), request.batches.zone);
-        let span = KnownSpan::new(&range, &source.available_range()?, now, zone);
+        let (now, zone) = (request.batches.now.timestamp(), &request.batches.zone);
+        let span = KnownSpan::new(&range, &source.available_range()?, now, zone.clone());
         let make_writer = move |output| {
             let writer = formats::new_writer(format, output, options.clone())?;
             Ok(match format {
                 Format::Xlsx => {
-                    let figures = CropFigures::new(span);
+                    let figures = CropFigures::new(span.clone());
                     Box::new(SummarisedWriter::new(writer, figures))
                 }
                 _ => writer,

@@ -36,8 +36,8 @@ const GRACE_PERIOD: Duration = Duration::from_secs(10);
 pub(super) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
     let start = match args.start.as_deref() {
         Some(start) => {
-            let zone = context.settings()?.time_zone.value;
-            Range::parse(Some(start), None, Clock::new(zone))?.start
+            let zone = context.settings()?.time_zone.value.clone();
+            Range::parse(Some(start), None, &Clock::new(zone))?.start
         }
         // Without dates, `--status` and `--changes` need no settings.
         None => None,

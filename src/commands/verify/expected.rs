@@ -64,7 +64,7 @@ impl Expected {
         let conditions = request
             .conditions
             .iter()
-            .map(|text| Condition::parse(text, clock))
+            .map(|text| Condition::parse(text, &clock))
             .collect::<Result<_, _>>()
             .map_err(|failure| invalid("a condition is invalid").caused_by(failure))?;
         if !matches!(manifest.digest_version, 1 | digest::VERSION) {

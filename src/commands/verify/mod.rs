@@ -249,7 +249,10 @@ fn limit_table(
     }
     let range = match expected {
         Some(expected) => expected.range,
-        None => batches::range(&args.range, Clock::new(context.settings()?.time_zone.value))?,
+        None => batches::range(
+            &args.range,
+            &Clock::new(context.settings()?.time_zone.value.clone()),
+        )?,
     };
     let range = Some(range).filter(|range| range.start.is_some() || range.end.is_some());
     if let Some(range) = range {

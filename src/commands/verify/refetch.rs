@@ -48,7 +48,10 @@ impl Refetch {
     ) -> anyhow::Result<Self> {
         let mut range = match expected {
             Some(expected) => expected.range,
-            None => batches::range(&args.range, Clock::new(context.settings()?.time_zone.value))?,
+            None => batches::range(
+                &args.range,
+                &Clock::new(context.settings()?.time_zone.value.clone()),
+            )?,
         };
         if expected.is_none() && range.start.is_none() {
             range.start = archive_start(&args.file);

@@ -311,9 +311,9 @@ proptest! {
         prop_assert_eq!(summary.crops.len(), grouped.groups.len());
         for (shown, group) in summary.crops.iter().zip(&grouped.groups) {
             let name = group.key[0].name().unwrap_or_default();
-            let expected = row(&group.figures, newest.crop(&name), Zone::UTC);
+            let expected = row(&group.figures, newest.crop(&name), &Zone::UTC);
             prop_assert_eq!(CropRow { name: CropName::Absent, ..shown.clone() }, expected);
         }
-        prop_assert_eq!(summary.total, row(&grouped.total.figures, None, Zone::UTC));
+        prop_assert_eq!(summary.total, row(&grouped.total.figures, None, &Zone::UTC));
     }
 }

@@ -14,7 +14,7 @@ fn parse_in(zone: &str, expression: &str) -> Result<Condition, Failure> {
         now: "2026-05-14T12:30:15Z".parse().expect("a date"),
         zone: Zone::parse(zone).expect("a zone"),
     };
-    Condition::parse(expression, clock)
+    Condition::parse(expression, &clock)
 }
 
 fn holds(expression: &str, changes: &[(&str, &str)]) -> bool {
