@@ -17,8 +17,9 @@ const MANY: usize = 16_384;
 pub(crate) struct Distribution {
     /// Hundredths in any order, while there are few. Nearly all fit into 16 bits, and there may be many lists.
     few: Vec<u16>,
-    /// The count of each number of hundredths, from zero. Empty while there are few.
-    many: Vec<u64>,
+    /// The count of each number of hundredths, from zero. Empty while there are few. A run has memory for fewer than four
+    /// billion batches.
+    many: Vec<u32>,
     /// All other values: negative, huge, or not whole hundredths. Usually empty.
     others: BTreeMap<Decimal, u64>,
     count: u64,
@@ -85,11 +86,16 @@ impl Distribution {
         }
     }
 
-    fn count_at(&mut self, place: usize, count: u64) {
-        if place >= self.many.len() {
-            self.many.resize((place + 1).next_multiple_of(1024), 0);
+    fn count_at(&mut self, place: usize, count: u32) {
+        let length = self.many.len();
+        if place >= length {
+            // Grows slowly, because there may be many lists.
+            let needed = (place + 1).next_multiple_of(1024);
+            self.many.reserve_exact(needed - length);
+            self.many.resize(needed, 0);
         }
-        self.many[place] += count;
+        let sum = self.many[place].checked_add(count);
+        self.many[place] = sum.expect("fewer batches than four billion");
     }
 
     /// Counts the values in their places from now on.
@@ -108,7 +114,7 @@ impl Distribution {
             let runs = few.chunk_by(|left, right| left == right);
             return runs.map(|run| (run[0].into(), run.len() as u64)).collect();
         }
-        let places = (0..).zip(self.many.iter().copied());
+        let places = (0..).zip(self.many.iter().copied().map(u64::from));
         places.filter(|(_, count)| *count > 0).collect()
     }
 
