@@ -13,7 +13,7 @@ use crate::text::nearest;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zone(Option<Rules>);
 
-/// The rules of a zone that is not always UTC.
+/// The rules of a zone other than `UTC`.
 #[derive(Clone, Debug)]
 struct Rules {
     name: &'static str,
